@@ -26,7 +26,7 @@ import re
 import record_rules
 import schema
 from program import UserError
-from records import SCHEMA, read_text, relative
+from records import SCHEMAS, read_text, relative
 
 METRICS = {  # field of the record: (metric of the profiler, how much one is)
     "l2_hit_percent": ("lts__t_sector_hit_rate.pct", 1),
@@ -95,7 +95,7 @@ def main():
         name, _, variant = kernel.partition(":")
         contestants.append({"name": name, "variant": variant, "kind": "step", "counters": counters(metrics)})
     record = {
-        "schema": SCHEMA, "device": {"name": arguments.device}, "date": arguments.date, "commit": arguments.commit,
+        "schema": SCHEMAS[0], "device": {"name": arguments.device}, "date": arguments.date, "commit": arguments.commit,
         "pattern": arguments.pattern, "profiler": "Nsight Compute, clocks as they are",
         "metrics": {field: metric if unit == 1 else f"{unit} * {metric}" for field, (metric, unit) in METRICS.items()},
         "shapes": [{"m": m, "n": n, "k": k, "contestants": contestants}]}

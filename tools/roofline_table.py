@@ -20,6 +20,7 @@ import blocks
 import roofline_record
 from blocks import markdown
 from program import UserError
+from record_rules import rounds_of
 from records import nearest, relative
 from roofline_record import HOW_TO_MEASURE, TENSOR_FLOP_PER_CLOCK, tile_intensity
 from shared_banks import copy_row_store, ldmatrix_x4, tile_bytes, wavefronts
@@ -160,8 +161,8 @@ def near_and_far(record):
             f"{by_sm['highest']:.0f} clocks. ")
     # A bell curve split in two has 0.64 of its variance between the halves, evenly spread values 0.75.
     if parameters["variance_between_groups"] >= 0.85:
-        text += (f"They form two groups, {len(near['samples'])} near lines with a median of {near['median']:.0f} clocks "
-                 f"and {len(far['samples'])} far ones with {far['median']:.0f}; "
+        text += (f"They form two groups, {rounds_of(near)} near lines with a median of {near['median']:.0f} clocks "
+                 f"and {rounds_of(far)} far ones with {far['median']:.0f}; "
                  f"{parameters['sms_that_see_the_opposite']} of the {parameters['sms']} SMs see the two groups the other "
                  f"way round.")
     else:

@@ -38,7 +38,8 @@ its fastest one. VALUE is
   faster=OTHER, slower=OTHER        the same in percent; refused when the record says the opposite
   l2_read_bytes, to_sm_bytes, ...   of a record of counters, in MiB
   geometric_mean, worst             of the suite's summary; of a race over random shapes, too, with tenth and count, where
-                                    CONTESTANT is speed, best, regret or off_sectors; bound: of the table of this name
+                                    CONTESTANT is speed, best, regret or off_sectors; bound: of the table of this name.
+                                    Of such a race that is no record any more, from docs/results/populations.csv
 Options are shape=, mode= and digits= (after the point). <!-- number: stated --> marks one that comes from no record: a
 prediction, a limit, a data sheet.
 
@@ -55,11 +56,11 @@ import re
 import blocks
 from blocks import markdown
 from numbers_of_records import joules, make_number, picojoules, significant
-from populations import bound, bounds, geometric_mean, population
+from populations import WORST, bound, bounds, geometric_mean, population, summary
 from program import UserError
 from record_rules import identity, median_interval
-from records import (MODES, ROOT, default_shape, find_shape, load, load_record, mode_text, nearest, pretty_name, pretty_shape,
-                     relative, selected)
+from records import (MODES, ROOT, default_shape, find_shape, load, load_record, mode_text, nearest, paired, pretty_name,
+                     pretty_shape, relative, selected)
 from steps import builds_on
 
 
@@ -80,10 +81,10 @@ def linked_name(contestant, document):
 
 def gain(contestant, previous):
     """How much faster than `previous`: the median over the rounds of one run, and where there are enough, its interval."""
-    own, before = contestant["samples_us"], previous["samples_us"]
-    if len(own) != len(before) or len(own) < 6:
+    ratios = paired(contestant, previous)
+    if ratios is None:
         return f"{previous['median_us'] / contestant['median_us']:.2f}"
-    ratio = median_interval([b / a for a, b in zip(own, before)])
+    ratio = median_interval(ratios)
     return f"{ratio['median']:.3f} [{ratio['low']:.3f}, {ratio['high']:.3f}]"
 
 
@@ -268,14 +269,13 @@ def choices_table(record, path, options, document):
 def population_table(record, path, options, document):
     values = population(record)
     rows = []
-    for key, what, worst in (("speed", "chosen by the model: speed / cuBLASLt best", min),
-                             ("off_sectors", "the same where K or N is an odd multiple of 8", min),
-                             ("best", "the fastest variant: speed / cuBLASLt best", min),
-                             ("regret", "time of the choice / time of the fastest variant", max)):
-        numbers = sorted(values[key], reverse=worst is max)
-        if numbers:
-            rows.append([what, str(len(numbers)), f"{geometric_mean(numbers):.3f}", f"{numbers[len(numbers) // 10]:.3f}",
-                         f"{numbers[0]:.3f}"])
+    for key, what in (("speed", "chosen by the model: speed / cuBLASLt best"),
+                      ("off_sectors", "the same where K or N is an odd multiple of 8"),
+                      ("best", "the fastest variant: speed / cuBLASLt best"),
+                      ("regret", "time of the choice / time of the fastest variant")):
+        if values[key]:
+            found = summary(values[key], WORST[key])
+            rows.append([what, str(found["count"]), *(f"{found[one]:.3f}" for one in ("geometric_mean", "tenth", "worst"))])
     return markdown(["", "shapes", "geometric mean", "a tenth is worse than", "worst"], [False, True, True, True, True],
                     rows) + caption(record, path, "Random shapes, ")
 

@@ -43,7 +43,7 @@ def run(command):
     except BaseException:  # noqa: BLE001 (what a user would see as a traceback)
         status = 1
         messages.write(traceback.format_exc())
-    records.load.cache_clear()
+    records.forget()
     return status, messages.getvalue()
 
 

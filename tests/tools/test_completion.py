@@ -84,7 +84,7 @@ class Completion(SandboxTest):
         self.assert_offered("tools/run 01 --json ")  # any file: bash's own completion
         self.assert_offered("tools/run 01 --json x.json 03", "03_register_tile")
         self.assert_offered("tools/test e", "emulator")
-        self.assert_offered("tools/records ", "check", "diff", "csv", "migrate")
+        self.assert_offered("tools/records ", "check", "diff", "csv", "migrate", "compact", "history")
         self.assert_offered("tools/records diff --", "--by", "--check", "--help", "--only", "--output")
 
     def test_exercises_and_programs_to_play_with(self):

@@ -245,6 +245,16 @@ class DamagedRecords(GeneratorTest):
         self.refused(["records", "diff", "docs/results/other.json", self.RECORD], some)
         self.refused(["records", "migrate", self.RECORD], some)
 
+    def test_compact_records(self):
+        self.write(timed_record())
+        self.assertEqual(self.run_tool("records", "compact", self.RECORD).returncode, 0)
+        compact = json.loads(self.record.read_text())
+        # Without samples nothing says that an interval is too wide.
+        texts = {what: text for what, text in mutations(compact).items() if not re.search(r"(to_cublaslt\.high|q3_us) \d", what)}
+        self.refused(["records", "check", self.RECORD], texts)
+        self.tables("contestants columns=name,median", "shapes", "choices", "conditions", "course")
+        self.refused(["tables.py"], texts)
+
     def test_what_is_no_record_at_all(self):
         self.write(timed_record())
         self.tables("contestants")

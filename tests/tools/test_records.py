@@ -1,4 +1,4 @@
-"""tools/records: check, diff, csv and migrate, in an empty repository; the committed records; a counters' profile."""
+"""tools/records: check, diff, csv, migrate, compact and history, in an empty repository; the committed records; a counters' profile."""
 import copy
 import csv
 import io
@@ -280,19 +280,173 @@ class Migrate(Records):
         self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "", ""))
 
 
+class Compact(Records):
+    """The form in which records are committed: no samples but those that a page needs."""
+
+    def setUp(self):
+        super().setUp()
+        record = race([("15_tma_store", "a", 700)], [("16_cluster_multicast", "b", 710), ("17_ping_pong", "c", 720)], rounds=9)
+        spread(record, 0, [1, 1.01, 1.02, 1, 0.99, 1, 1.03, 1, 1])
+        spread(record, 2, [1.02, 1.01, 1.02, 1, 0.99, 1, 1.03, 1, 1.05])
+        self.save(self.a, record)
+        self.page = self.root / "docs/page.md"
+
+    def write_page(self, text):
+        self.page.write_text(text)
+        self.assertEqual(self.run_tool("tables.py").returncode, 0)
+
+    def kept(self, path):
+        """Whose samples are in a record."""
+        return [one["name"] for one in json.loads((self.root / path).read_text())["shapes"][0]["contestants"] if "samples_us" in one]
+
+    def test_samples_stay_where_a_page_needs_them(self):
+        self.write_page(f"<!-- table: contestants record={self.a} only=15,16 -->\n<!-- /table -->\n\n"
+                        "It is <!-- number: a 16 cublaslt --><!-- /number -->.\n")
+        full = (self.root / self.a).read_text()
+        self.assertIn("is not compact", self.refused("compact", "--check", self.a, status=1))
+        self.assertEqual((self.root / self.a).read_text(), full)
+        self.assertIn("wrote docs/results/a.json", self.printed("compact", self.a))
+        self.assertEqual(self.kept(self.a), ["15_tma_store", "16_cluster_multicast"])
+        self.assertEqual(self.run_tool("tables.py", "--check").returncode, 0)
+        self.assertEqual(self.printed("compact", "--check", self.a), "")
+        self.assertIn("1 shape, 5 rows", self.printed("check", self.a))
+        # What no page needs any more goes, and what is gone is missed.
+        self.write_page(f"<!-- table: contestants record={self.a} columns=name,median -->\n<!-- /table -->\n")
+        self.printed("compact", self.a)
+        self.assertEqual(self.kept(self.a), [])
+        self.page.write_text("It takes <!-- number: a 17 times=15 --><!-- /number -->.\n")
+        done = self.run_tool("tables.py")
+        self.assertEqual((done.returncode, len(done.stderr.splitlines())), (2, 1), done.stderr)
+        self.assertIn("keeps no samples of 17_ping_pong c", done.stderr)
+
+    def test_full_and_compact_records_compare_and_export_alike(self):
+        other = race([("15_tma_store", "a", 690)], [("16_cluster_multicast", "b", 730)], rounds=9)
+        for index in range(4):  # an interval without width is moved past 1 by its last digit
+            factors = [1, 1.01, 1.02, 1.03, 0.99, 0.98, 1.04, 0.97, 1.05]
+            spread(other, index, factors[index:] + factors[:index])
+        self.save(self.b, other)
+        full = self.printed("diff", self.a, self.b), self.printed("diff", self.a, self.b, "--by", "ceiling")
+        rows = list(csv.DictReader(io.StringIO(self.printed("csv", self.a))))
+        self.printed("compact", self.a)
+        self.assertEqual((self.printed("diff", self.a, self.b), self.printed("diff", self.a, self.b, "--by", "ceiling")), full)
+        for before, after in zip(rows, csv.DictReader(io.StringIO(self.printed("csv", self.a))), strict=True):
+            for key, value in after.items():
+                if before[key] != value:
+                    self.assertAlmostEqual(float(value) / float(before[key]), 1, 6, key)
+
+    def test_a_compact_record_that_contradicts_itself_is_refused(self):
+        self.printed("compact", self.a)
+        good = json.loads((self.root / self.a).read_text())
+        for change, part in (({"q1_us": 500}, "quartiles are not in order"), ({"rounds": 8}, "8 and 9 samples"),
+                             ({"verdict": "FASTER"}, "by the interval it is SLOWER"), ({"tflops": 701}, "by the median it is 7"),
+                             ({"samples_us": [1.0] * 8}, "there are 8 samples"), ({"rounds": None}, "rounds is null")):
+            bad = copy.deepcopy(good)
+            bad["shapes"][0]["contestants"][0].update(change)
+            self.save(self.b, bad)
+            self.assertIn(part, self.refused("check", self.b, status=1))
+        for version, field in ((2, "rounds"), (1, "samples_us")):
+            bad = copy.deepcopy(good)
+            bad["schema"] = version
+            bad["shapes"][0]["contestants"][0].pop(field, None)
+            self.save(self.b, bad)
+            self.assertIn(f"contestants[0] lacks the field '{field}'", self.refused("check", self.b, status=1))
+
+    def test_nothing_is_written_unless_all_are_records(self):
+        before = (self.root / self.a).read_text()
+        (self.root / self.b).write_text("{")
+        self.assertIn("b.json is not JSON", self.refused("compact", self.a, self.b))
+        self.assertEqual((self.root / self.a).read_text(), before)
+
+    def test_committed_records_are_compact(self):
+        files = sorted((ROOT / "docs/results").glob("*.json"))
+        done = subprocess.run([python_with("jsonschema"), "-B", ROOT / "tools/records", "compact", "--check", *files],
+                              capture_output=True, text=True, check=False)
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "", ""))
+
+
+class History(Records):
+    """Races over random shapes of which a line is left."""
+
+    HISTORY = "docs/results/populations.csv"
+
+    def setUp(self):
+        super().setUp()
+        shapes = []
+        for m, chosen, fastest in ((64, 800, 800), (128, 700, 760), (256, 750, 750)):
+            steps = [contestant("22_peak", "step", chosen, "auto"), contestant("22_peak", "step", fastest, "tile")]
+            steps[0]["choice"] = {"variant": "tile", "why": "it is"}
+            shapes.append(shape(m, 72, 64, [*steps, contestant("cublaslt_best", "baseline", 780)], samples=7))
+        self.record = timed(shapes, population_seed=7)
+        self.name = "docs/results/population_7.json"
+        self.save(self.name, self.record)
+        self.page = self.root / "docs/page.md"
+        self.page.write_text("".join(f"<!-- number: population_7 {word} {value} --><!-- /number -->\n"
+                                     for word in ("speed", "best", "off_sectors", "regret")
+                                     for value in ("count", "geometric_mean", "tenth", "worst")))
+
+    def lines(self, root=None):
+        return list(csv.DictReader(io.StringIO(((root or self.root) / self.HISTORY).read_text(encoding="utf-8"))))
+
+    def test_pages_take_the_same_numbers_from_the_line(self):
+        self.assertEqual(self.run_tool("tables.py").returncode, 0)
+        text = self.page.read_text()
+        self.assertIn("speed worst -->0.897<", text)
+        self.assertIn("regret worst -->1.086<", text)
+        self.assertIn("wrote docs/results/populations.csv: population_7", self.printed("history", self.name))
+        line = self.lines()[0]
+        self.assertEqual((line["device"], line["date"], line["commit"], line["seed"], line["speed_count"]),
+                         ("Test GPU", "2025-01-02T03:04:05Z", "abc1234", "7", "3"))
+        (self.root / self.name).unlink()
+        self.assertEqual(self.run_tool("tables.py", "--check").returncode, 0)
+        self.assertIn("1 races", self.printed("check", self.HISTORY))
+        self.page.write_text("<!-- number: population_7 bound worst --><!-- /number -->\n")
+        done = self.run_tool("tables.py")
+        self.assertEqual((done.returncode, len(done.stderr.splitlines())), (2, 1), done.stderr)
+        self.assertIn("only docs/results/populations.csv is left, which has no 'bound'", done.stderr)
+
+    def test_lines_are_in_the_order_of_dates_and_replaced(self):
+        self.printed("history", self.name)
+        earlier = "docs/results/population_8.json"
+        self.save(earlier, {**self.record, "date": "2025-01-01T00:00:00Z", "population_seed": 8})
+        self.printed("history", earlier, self.name)
+        self.assertEqual([line["name"] for line in self.lines()], ["population_8", "population_7"])
+
+    def test_a_race_that_was_not_over_random_shapes_has_no_line(self):
+        del self.record["population_seed"]
+        self.save(self.name, self.record)
+        self.assertIn("population_7 was not timed at random shapes", self.refused("history", self.name))
+        self.assertFalse((self.root / self.HISTORY).exists())
+
+    def test_a_damaged_line_is_named(self):
+        self.printed("history", self.name)
+        good = (self.root / self.HISTORY).read_text()
+        for old, new, part in ((",speed_count,", ",count,", "its first line must be name,device"), ("abc1234,", "", "line 2 has too few"),
+                               (",burst,3,", ",burst,three,", "line 2, speed_count is 'three'"),
+                               (",burst,3,", ",burst,3,nan", "speed_geometric_mean is 'nan"), ("\n", "\n" + good.splitlines()[1] + "\n", "twice")):
+            (self.root / self.HISTORY).write_text(good.replace(old, new))
+            for command, status in ((["check", self.HISTORY], 1), (["history", self.name], 2)):
+                self.assertIn(part, self.refused(*command, status=status))
+
+    def test_what_is_deleted_was_written_down(self):
+        """Every race that a page quotes is there as a record or as a line."""
+        lines = {line["name"] for line in self.lines(ROOT)}
+        self.assertGreaterEqual(len(lines), 14)
+        self.assertFalse(lines & {path.stem for path in (ROOT / "docs/results").glob("*.json")})
+
+
 class Arguments(Records):
     """The command line."""
 
     def test_wrong_arguments_are_named(self):
-        for arguments, part in (([], "check|diff|csv|migrate"), (["chek"], "'chek'"), (["diff", "x.json"], "B.json"),
-                                (["csv"], "FILE"), (["migrate"], "FILE"), (["csv", "a", "--otput", "b"], "--otput"),
+        for arguments, part in (([], "check|diff|csv|migrate|compact|history"), (["chek"], "'chek'"), (["diff", "x.json"], "B.json"),
+                                (["csv"], "FILE"), (["migrate"], "FILE"), (["compact"], "FILE"), (["history"], "FILE"), (["csv", "a", "--otput", "b"], "--otput"),
                                 (["diff", "a", "b", "--by", "speed"], "'speed'")):
             self.assertIn(part, self.refused(*arguments))
 
     def test_help_is_the_same_everywhere(self):
         text = self.printed("--help")
         self.assertTrue(text.startswith("Usage: tools/records check"))
-        for action in ("check", "diff", "csv", "migrate"):
+        for action in ("check", "diff", "csv", "migrate", "compact", "history"):
             self.assertIn("tools/records migrate [--check] FILE ...", self.printed(action, "--help"))
 
 

@@ -2,9 +2,9 @@
 import re
 import statistics
 
-from populations import bounds, geometric_mean, population
+from populations import HISTORY, SUMMARY, WORST, bounds, history, population, summary
 from program import UserError
-from records import ROOT, default_shape, find_shape, kind_of, load, load_record, nearest, relative, selected
+from records import ROOT, default_shape, find_shape, kind_of, load, load_record, nearest, paired, relative, selected
 
 OPTIONS = {"shape", "mode", "digits"}
 COUNTERS = {"to_sm_bytes": 2**20, "l2_read_bytes": 2**20, "dram_read_bytes": 2**20, "l2_hit_percent": 1,
@@ -50,10 +50,8 @@ def fixed(value, digits, otherwise):
 
 
 def ratio(kind, one, other, digits):
-    own, before = one["samples_us"], other["samples_us"]
-    value = other["median_us"] / one["median_us"]  # > 1: `one` is faster
-    if len(own) == len(before) and len(own) >= 6:
-        value = statistics.median(b / a for a, b in zip(own, before))  # as in a table's column "× step before"
+    ratios = paired(one, other)  # as in a table's column "× step before"
+    value = statistics.median(ratios) if ratios else other["median_us"] / one["median_us"]  # > 1: `one` is faster
     if kind == "times":
         return fixed(value, digits, lambda v: f"{v:.2f}")
     percent = 100 * (value - 1) if kind == "faster" else 100 * (1 / value - 1)
@@ -85,13 +83,20 @@ def of_contestant(record, shape, contestant, value, digits, where):
     raise UserError(f"there is no value '{value}'; {nearest(value, [*simple, *(f'{kind}=NN' for kind in RATIOS), *COUNTERS])}")
 
 
-def of_distribution(numbers, value, digits, worst):
-    ordered = sorted(numbers, reverse=worst is max)
-    values = {"geometric_mean": lambda: geometric_mean(ordered), "worst": lambda: ordered[0],
-              "tenth": lambda: ordered[len(ordered) // 10], "count": lambda: len(ordered)}
+def of_distribution(values, value, digits):
     if value not in values:
         raise UserError(f"there is no value '{value}' of a distribution; {nearest(value, list(values))}")
-    return str(len(ordered)) if value == "count" else fixed(values[value](), digits, lambda v: f"{v:.3f}")
+    return str(values[value]) if value == "count" else fixed(values[value], digits, lambda v: f"{v:.3f}")
+
+
+def of_history(name, word, value, digits):
+    """Of a race over random shapes of which only a line is left."""
+    if word not in WORST:
+        raise UserError(f"of {name} only {relative(HISTORY)} is left, which has no '{word}'; {nearest(word, list(WORST))}")
+    line = history()[name]
+    if not line[f"{word}_count"]:
+        raise UserError(f"{name} had no such shape.")
+    return of_distribution({what: line[f"{word}_{what}"] for what in SUMMARY}, value, digits)
 
 
 def make_number(specification, old, page):
@@ -113,6 +118,8 @@ def make_number(specification, old, page):
         raise UserError(f"digits={options['digits']} is not a number of digits from 0 to 9.")
     digits = int(options["digits"]) if "digits" in options else None
     path = ROOT / f"docs/results/{name}.json"
+    if not path.exists() and name in history():
+        return of_history(name, word, value, digits)
     record = load(path)
     kind = kind_of(record)
     if kind == "suite" and word != "bound" and value in ("geometric_mean", "worst"):
@@ -123,12 +130,12 @@ def make_number(specification, old, page):
     if kind in ("timed", "suite"):
         record = load_record(path, options.get("mode"))
         if word == "bound":
-            return of_distribution(bounds(record), value, digits, min)
-        if word in ("speed", "best", "regret", "off_sectors"):
-            return of_distribution(population(record)[word], value, digits, max if word == "regret" else min)
+            return of_distribution(summary(bounds(record)), value, digits)
+        if word in WORST:
+            return of_distribution(summary(population(record)[word], WORST[word]), value, digits)
         if value in ("geometric_mean", "worst") and "shape" not in options:  # over all shapes of the record
             ratios = [only(shape["contestants"], word, relative(path))["to_cublaslt"]["median"] for shape in record["shapes"]]
-            return of_distribution(ratios, value, digits, min)
+            return of_distribution(summary(ratios), value, digits)
     elif kind != "counters":
         raise UserError(f"a number in a sentence comes from a timed run, the suite or counters, not from {relative(path)}.")
     shape = find_shape(record, options["shape"]) if "shape" in options else default_shape(record)

@@ -1,7 +1,18 @@
 """What a race over many shapes adds up to: random ones (tools/compare --population), or any."""
+import csv
+import functools
+import io
 import math
 
 from program import UserError
+from records import ROOT, read_text, relative
+
+# A line for each race over random shapes that is no longer there as a record.
+HISTORY = ROOT / "docs/results/populations.csv"
+ABOUT = ("name", "device", "date", "commit", "seed", "mode")
+WORST = {"speed": min, "best": min, "off_sectors": min, "regret": max}  # the worst of population()'s numbers
+SUMMARY = ("count", "geometric_mean", "tenth", "worst")
+COLUMNS = [*ABOUT, *(f"{key}_{what}" for key in WORST for what in SUMMARY)]
 
 
 def geometric_mean(values):
@@ -41,6 +52,70 @@ def bound(shape):
     bytes_us = LAUNCH_US + 2 * (m * k + n * k + m * n) / DRAM_BYTES_PER_US
     ceiling_us, cublaslt_us = times.get("ceiling", 0), times.get("cublaslt_best", 0)
     return bytes_us, ceiling_us, cublaslt_us / max(bytes_us, ceiling_us) if ceiling_us else 0
+
+
+def summary(numbers, worst=min):
+    """What a distribution adds up to: SUMMARY of it."""
+    ordered = sorted(numbers, reverse=worst is max)
+    return {"count": len(ordered), "geometric_mean": geometric_mean(ordered), "tenth": ordered[len(ordered) // 10], "worst": ordered[0]}
+
+
+def line_of(name, record):
+    """The line of a record in HISTORY."""
+    if "population_seed" not in record:
+        raise UserError(f"{name} was not timed at random shapes (tools/compare --population).")
+    line = {"name": name, "device": record["device"]["name"], "seed": record["population_seed"],
+            **{key: record[key] for key in ("date", "commit", "mode")}}
+    for key, numbers in population(record).items():
+        for what, value in (summary(numbers, WORST[key]) if numbers else {"count": 0}).items():
+            line[f"{key}_{what}"] = value if what == "count" else f"{value:.6g}"
+    return line
+
+
+@functools.cache
+def history():
+    """{name: line} of HISTORY, in its order; numbers are numbers. UserError names what is wrong with it."""
+    if not HISTORY.exists():
+        return {}
+    rows = csv.DictReader(io.StringIO(read_text(HISTORY, "the history")), strict=True)
+    try:
+        lines = list(rows)
+    except csv.Error as error:
+        raise UserError(f"{relative(HISTORY)} is damaged: {error}.") from None
+    if rows.fieldnames != COLUMNS:
+        raise UserError(f"{relative(HISTORY)} is damaged: its first line must be {','.join(COLUMNS)}.")
+    found = {}
+    for number, line in enumerate(lines, 2):
+        if None in line or None in line.values() or line["name"] in found:
+            raise UserError(f"{relative(HISTORY)} is damaged: line {number} has too few or too many values, or its name is there twice.")
+        found[line["name"]] = {key: _number(line, key, number) if key.startswith(tuple(WORST)) else text for key, text in line.items()}
+    return found
+
+
+def _number(line, key, number):
+    """None where there were no such shapes."""
+    text, of = line[key], line[f"{key.removesuffix('_' + next(what for what in SUMMARY if key.endswith(what)))}_count"]
+    if key.endswith("_count") and text.isascii() and text.isdigit():
+        return int(text)
+    if not text and of == "0":
+        return None
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if key.endswith("_count") or not 0 < value <= 10000:
+        raise UserError(f"{relative(HISTORY)} is damaged: in line {number}, {key} is '{text}', which is no such number.")
+    return value
+
+
+def with_lines(lines):
+    """The text of HISTORY with these lines, each in the place of one of the same name or at the end; by date."""
+    text = io.StringIO()
+    writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
+    writer.writeheader()
+    merged = {**history(), **{line["name"]: line for line in lines}}
+    writer.writerows(sorted(merged.values(), key=lambda line: (line["date"], line["name"])))
+    return text.getvalue()
 
 
 def bounds(record):

@@ -1,4 +1,4 @@
-"""What no schema can say of a record: its medians are those of its samples, its ratios those of its medians."""
+"""What no schema can say of a record: its medians are those of its samples as far as it has them, its ratios those of its medians."""
 import math
 import statistics
 
@@ -48,6 +48,11 @@ def identity(contestant):
     return contestant["name"], contestant["variant"] if contestant["kind"] == "step" else ""
 
 
+def rounds_of(entry):
+    """How many samples a contestant or a measurement had: compact records say so, the others have them."""
+    return entry["rounds"] if "rounds" in entry else len(entry["samples_us" if "samples_us" in entry else "samples"])
+
+
 def tflops(shape, microseconds):
     return 2 * shape["m"] * shape["n"] * shape["k"] / microseconds * 1e-6
 
@@ -80,20 +85,36 @@ def condition_problems(place, conditions):
         yield f"{place}: the lowest clock is 0"
 
 
+def _sample_problems(place, entry, version, samples, quantiles, tolerance=1e-6):
+    """Of a contestant or a measurement: its samples are there, its quantiles are theirs, or at least in order."""
+    needed = "rounds" if version > 1 else samples
+    if needed not in entry:
+        yield f"{place} lacks the field '{needed}'"
+        return
+    values = [entry[name] for name in quantiles]
+    if values != sorted(values):
+        yield f"{place}: its quartiles are not in order"
+    if samples not in entry:
+        return
+    if rounds_of(entry) != len(entry[samples]):
+        yield f"{place}.rounds is {entry['rounds']}, but there are {len(entry[samples])} samples"
+    for name, p in quantiles.items():
+        expected = quantile(entry[samples], p)
+        if not close(entry[name], expected, tolerance):
+            yield f"{place}.{name} is {entry[name]:g}, but by the samples it is {expected:g}"
+
+
 def _contestant_problems(place, contestant, shape, reference, ceiling):
-    samples = contestant["samples_us"]
-    for name, p in (("median_us", 0.5), ("q1_us", 0.25), ("q3_us", 0.75)):
-        expected = quantile(samples, p)
-        if not close(contestant[name], expected):
-            yield f"{place}.{name} is {contestant[name]:g}, but by the samples it is {expected:g}"
     rate = tflops(shape, contestant["median_us"])
     if not close(contestant["tflops"], rate):
         yield f"{place}.tflops is {contestant['tflops']:g}, but by the median it is {rate:g}"
-    nothing = {"median": 0, "low": 0, "high": 0}
-    ratio = nothing if reference is None else median_interval(
-        [theirs / own for theirs, own in zip(reference["samples_us"], samples)])
-    yield from _ratio_problems(f"{place}.to_cublaslt", contestant["to_cublaslt"], ratio)
-    expected = "AMBIGUOUS" if reference is None else verdict(ratio, len(samples))
+    ratio = contestant["to_cublaslt"]
+    expected = {"median": 0, "low": 0, "high": 0} if reference is None else None
+    if reference and "samples_us" in contestant and "samples_us" in reference:
+        expected = ratio = median_interval(
+            [theirs / own for theirs, own in zip(reference["samples_us"], contestant["samples_us"])])
+    yield from _ratio_problems(f"{place}.to_cublaslt", contestant["to_cublaslt"], expected)
+    expected = "AMBIGUOUS" if reference is None else verdict(ratio, rounds_of(contestant))
     if contestant["verdict"] != expected:
         yield f"{place}.verdict is {contestant['verdict']}, but by the interval it is {expected}"
     share = contestant["tflops"] / ceiling["tflops"] if ceiling else 0
@@ -101,13 +122,16 @@ def _contestant_problems(place, contestant, shape, reference, ceiling):
         yield f"{place}.ceiling_share is {contestant['ceiling_share']:g}, but by the rates it is {share:g}"
 
 
-def _shape_problems(place, shape):
+def _shape_problems(place, shape, version):
     contestants = shape["contestants"]
     names = [identity(contestant) for contestant in contestants]
     for index, name in enumerate(names):
         if name in names[:index]:
             yield f"{place}.contestants[{index}]: {' '.join(name).strip()} is there twice"
-    counts = sorted({len(contestant["samples_us"]) for contestant in contestants})
+    for index, contestant in enumerate(contestants):
+        yield from _sample_problems(f"{place}.contestants[{index}]", contestant, version, "samples_us",
+                                    {"q1_us": 0.25, "median_us": 0.5, "q3_us": 0.75})
+    counts = sorted({rounds_of(contestant) for contestant in contestants})
     if len(counts) > 1:
         yield f"{place}: the contestants have {' and '.join(map(str, counts))} samples; a round gives each of them one"
         return
@@ -131,9 +155,9 @@ def timed_problems(record, place=""):
     for index, shape in enumerate(record["shapes"]):
         if sizes[index] in sizes[:index]:
             yield f"{place}shapes[{index}] is there twice"
-        yield from _shape_problems(f"{place}shapes[{index}]", shape)
+        yield from _shape_problems(f"{place}shapes[{index}]", shape, record["schema"])
     # Usually the most that a shape had; of records that were cut or put together, about as many.
-    counts = [len(shape["contestants"][0]["samples_us"]) for shape in record["shapes"]]
+    counts = [rounds_of(shape["contestants"][0]) for shape in record["shapes"]]
     if not min(counts) / 2 <= record["rounds"] <= 2 * max(counts):
         yield f"{place}rounds is {record['rounds']}, but the shapes have {min(counts)} to {max(counts)} samples"
     yield from check_problems(record.get("checks", []), f"{place}checks")
@@ -230,15 +254,11 @@ def roofline_problems(record):
         for name in wanted:
             if name not in parameters:
                 yield f"figures[{index}].parameters: {figure['name']} lacks '{name}'"
-        place, values = f"figures[{index}]", [figure[key] for key in ("lowest", "q1", "median", "q3", "highest")]
-        if values != sorted(values):
-            yield f"{place}: {figure['name']} has quartiles that are not in order"
         if not figure["median"] and not figure["impossible"]:
-            yield f"{place}: {figure['name']} is 0, which is impossible"
-        for key, p in (("lowest", 0), ("q1", 0.25), ("median", 0.5), ("q3", 0.75), ("highest", 1)):
-            expected = quantile(figure["samples"], p)  # of numbers that were rounded to five digits
-            if not close(figure[key], expected, 2e-4):
-                yield f"{place}.{key} is {figure[key]:g}, but by the samples it is {expected:g}"
+            yield f"figures[{index}]: {figure['name']} is 0, which is impossible"
+        # The program rounds samples to five digits.
+        yield from _sample_problems(f"figures[{index}]", figure, record["schema"], "samples",
+                                    {"lowest": 0, "q1": 0.25, "median": 0.5, "q3": 0.75, "highest": 1}, 2e-4)
 
 
 PROBLEMS = {"timed": timed_problems, "sweep": sweep_problems, "suite": suite_problems, "measuring": measuring_problems,

@@ -10,7 +10,7 @@ from nearest import nearest_word
 from program import UserError
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-SCHEMA = 1
+SCHEMAS = (1, 2)  # as the programs write it; as tools/records compact leaves it
 
 
 def nearest(word, known):
@@ -62,24 +62,41 @@ def kind_of(record):
 
 
 @functools.cache
-def load(path, *kinds):
-    """The record at `path`, checked against its schema and in itself; UserError names what is wrong.
-
-    With `kinds` it must be one of them.
-    """
+def _read(path):
+    """(record, its kind) of the file at `path`, of which more is not known yet."""
     record = read_json(path)
-    if not isinstance(record, dict) or type(record.get("schema")) is not int or record["schema"] != SCHEMA:
-        raise UserError(f"{relative(path)} is not a record of schema {SCHEMA}.")
+    if not isinstance(record, dict) or type(record.get("schema")) is not int or record["schema"] not in SCHEMAS:
+        raise UserError(f"{relative(path)} is not a record of schema {' or '.join(map(str, SCHEMAS))}.")
     kind = kind_of(record)
     if kind is None:
         raise UserError(f"{relative(path)} is no record that is known here; it would have one of {', '.join(FIELDS)}.")
+    return record, kind
+
+
+@functools.cache
+def _problem(path):
+    record, kind = _read(path)
+    return schema.problem(record, "record", kind) or next(record_rules.PROBLEMS[kind](record), "")
+
+
+def load(path, *kinds):
+    """The record at `path`, checked against its schema and in itself; UserError names what is wrong. Each is read once.
+
+    With `kinds` it must be one of them.
+    """
+    record, kind = _read(path)
     if kinds and kind not in kinds:
         wanted = " or ".join(TITLES[one] for one in kinds)
         raise UserError(f"{relative(path)} is not a record of {wanted}, but of {TITLES[kind]}.")
-    problem = schema.problem(record, "record", kind) or next(record_rules.PROBLEMS[kind](record), "")
-    if problem:
+    if problem := _problem(path):
         raise UserError(f"the record {relative(path)} is damaged: {problem}.")
     return record
+
+
+def forget():
+    """Files are read again."""
+    _read.cache_clear()
+    _problem.cache_clear()
 
 
 def load_record(path, mode=None):
@@ -148,6 +165,22 @@ def mode_text(record):
     if record["mode"] == "burst":
         return f"burst ({record['idle_ms']:g} ms idle before each launch)"
     return "sustained (back to back)"
+
+
+asked = set()  # id() of every contestant whose samples were wanted: what tools/records compact keeps
+
+
+def paired(one, other):
+    """Times of `other` over those of `one`, round by round; None where there are too few rounds for an interval."""
+    counts = {record_rules.rounds_of(contestant) for contestant in (one, other)}
+    if len(counts) > 1 or min(counts) < record_rules.LEAST_ROUNDS:
+        return None
+    for contestant in (one, other):
+        asked.add(id(contestant))
+        if "samples_us" not in contestant:
+            raise UserError(f"the compact record keeps no samples of {' '.join(record_rules.identity(contestant)).strip()}, and a "
+                            "ratio round by round needs them; make the record compact again from that of the run.")
+    return [b / a for a, b in zip(one["samples_us"], other["samples_us"])]
 
 
 def write_whole(path, text):

@@ -331,8 +331,8 @@ class Tables(Generator):
         self.refused("contestants record=docs/results/run.json shape=77", "77x77x77", "4096x4096x4096")
         self.refused("contestants record=docs/results/run.json only=22", "only=22")
         self.refused("contestants record=docs/results/run.json colums=a", "'colums=a'", "'columns'")
-        self.write({**RECORD, "schema": 2})
-        self.refused("contestants record=docs/results/run.json", "not a record of schema 1")
+        self.write({**RECORD, "schema": 3})
+        self.refused("contestants record=docs/results/run.json", "not a record of schema 1 or 2")
         record = copy.deepcopy(RECORD)
         del record["shapes"][1]["contestants"][0]["tflops"]
         self.write(record)
