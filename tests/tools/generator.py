@@ -1,6 +1,10 @@
 """The generators of tables and figures in an empty repository, with a record that a test makes up."""
+import contextlib
+import fcntl
 import functools
+import io
 import json
+import os
 import pathlib
 import shutil
 import subprocess
@@ -65,6 +69,28 @@ def timed(shapes, **fields):
 
 
 @functools.cache
+def timelines(*names):
+    """{name: file} of timelines of the model (RECORDED of draw_trace.py), which this build's programs record where a test is the
+    first to want them, or a program is newer. Raises unittest.SkipTest without the programs."""
+    sys.path.append(str(ROOT / "tools/figures"))
+    import draw_trace
+    draw_trace.BUILD = pathlib.Path(os.environ.get("GEMM_STEPS_BUILD", draw_trace.BUILD))
+
+    def program(name):
+        return next(draw_trace.BUILD.glob(f"bin/{draw_trace.step_of(name)}_*"), None)
+
+    for name in names:
+        if not program(name):
+            raise unittest.SkipTest(f"step {draw_trace.step_of(name)} is not built in {draw_trace.BUILD}")
+    draw_trace.run_command = lambda name: [str(program(name))]
+    (draw_trace.BUILD / "traces").mkdir(exist_ok=True)
+    # Tests that run at the same time record each of them once.
+    with open(draw_trace.BUILD / "traces/lock", "w", encoding="utf-8") as lock, contextlib.redirect_stdout(io.StringIO()):
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        return {name: draw_trace.recording(name) for name in names}
+
+
+@functools.cache
 def python_with(package):
     """A Python that has the package: this one, or that of the repository's environment, which is made on first use. Raises
     unittest.SkipTest without one."""
@@ -75,6 +101,10 @@ def python_with(package):
     if found.returncode != 0:
         raise unittest.SkipTest(f"no {package} here: {found.stderr.strip().splitlines()[-1]}")
     return found.stdout.strip()
+
+
+class TimelineTest(unittest.TestCase):
+    """Of timelines(): tests/CMakeLists.txt gives its tests the steps' programs."""
 
 
 class GeneratorTest(unittest.TestCase):

@@ -8,7 +8,7 @@ import unittest
 import test_figures
 import test_stream_k_plot
 import test_sweep
-from generator import CONDITIONS, ROOT, GeneratorTest, contestant, python_with, shape, timed
+from generator import CONDITIONS, ROOT, GeneratorTest, TimelineTest, contestant, python_with, shape, timed, timelines
 
 # What follows from something else in the record, so that another number contradicts it.
 DERIVED = re.compile(r"\.(median_us|q1_us|q3_us|tflops|ceiling_share|(kernel|yardstick)_(us|tflops)|ratio|burst_shapes)$|"
@@ -119,8 +119,8 @@ def committed(name):
     return json.loads((ROOT / name).read_text(encoding="utf-8"))
 
 
-class DamagedRecords(GeneratorTest):
-    """Each in an empty repository of its own."""
+class Damaged(GeneratorTest):
+    """In an empty repository of its own."""
 
     def page(self, *tables, kind="table"):
         self.document = self.root / "docs/page.md"
@@ -149,6 +149,10 @@ class DamagedRecords(GeneratorTest):
         (self.root / path).write_text(good, encoding="utf-8")
         done = self.run_tool(command[0], *command[1:], python=python_with("matplotlib"))
         self.assertEqual(done.returncode, 0, done.stderr)
+
+
+class DamagedRecords(Damaged):
+    """Records, orders of tiles, and the event log."""
 
     def test_tables_of_a_timed_run(self):
         self.write(timed_record())
@@ -201,25 +205,6 @@ class DamagedRecords(GeneratorTest):
         (self.root / path).write_text((ROOT / path).read_text())
         self.refused(["figures/draw_rasters.py"], mutations(committed(path)), path, least=60)
 
-    def test_timelines(self):
-        folder = self.root / "docs/figures/traces"
-        folder.mkdir(parents=True)
-        (self.root / "docs/timelines.md").write_text("<!-- model: -->\n<!-- /model -->\n")
-        # Each is read once for every damage, and none lies in another CTA than the first: the others are left out.
-        for name in ("09.json", "10.json"):
-            trace = committed(f"docs/figures/traces/{name}")
-            events = trace["traceEvents"]
-            cta = events[0]["tid"] // 100
-            trace["traceEvents"] = [event for event in events if event["tid"] // 100 == cta]
-            trace["otherData"]["ctas"] = 1
-            (folder / name).write_text(json.dumps(trace))
-        first = next(event for event in trace["traceEvents"] if event["ph"] == "X")
-        texts = mutations(trace)
-        # The first event is a name; the first that takes time as well.
-        for description, text in mutations({"traceEvents": [first]}).items():
-            texts[f"a span: {description}"] = json.dumps(trace).replace(json.dumps(first), text[len('{"traceEvents": ['):-2], 1)
-        self.refused(["figures/draw_trace.py"], texts, "docs/figures/traces/10.json")
-
     def test_the_event_log(self):
         path = "docs/figures/mbarrier_events.jsonl"
         (self.root / path).parent.mkdir()
@@ -265,6 +250,29 @@ class DamagedRecords(GeneratorTest):
                         ["records", "csv", self.RECORD]):
             self.refused(command, texts, least=len(texts))
             self.tables("contestants")
+
+
+class DamagedTimelines(TimelineTest, Damaged):
+    """What the emulator recorded."""
+
+    def test_timelines(self):
+        folder = self.root / "build/emulator/traces"
+        folder.mkdir(parents=True)
+        (self.root / "docs/timelines.md").write_text("<!-- model: -->\n<!-- /model -->\n")
+        # Each is read once for every damage, and none lies in another CTA than the first: the others are left out.
+        for name, path in timelines("09", "10").items():
+            trace = json.loads(path.read_text(encoding="utf-8"))
+            events = trace["traceEvents"]
+            cta = events[0]["tid"] // 100
+            trace["traceEvents"] = [event for event in events if event["tid"] // 100 == cta]
+            trace["otherData"]["ctas"] = 1
+            (folder / f"{name}.json").write_text(json.dumps(trace))
+        first = next(event for event in trace["traceEvents"] if event["ph"] == "X")
+        texts = mutations(trace)
+        # The first event is a name; the first that takes time as well.
+        for description, text in mutations({"traceEvents": [first]}).items():
+            texts[f"a span: {description}"] = json.dumps(trace).replace(json.dumps(first), text[len('{"traceEvents": ['):-2], 1)
+        self.refused(["figures/draw_trace.py", "10"], texts, "build/emulator/traces/10.json")
 
 
 class Ends(GeneratorTest):

@@ -3,8 +3,8 @@
 
 Usage: tools/figures/draw_roles.py [--check]
 
-The times are those of the trace of step 15 (tools/figures/draw_trace.py). --check draws nothing and fails when the committed
-figure is not what this script draws.
+The times are those of the timeline of step 15, which is recorded first where it is missing (tools/figures/draw_trace.py).
+--check draws nothing and fails when the committed figure is not what this script draws.
 """
 import pathlib
 import sys
@@ -16,10 +16,8 @@ import draw_timelines
 import draw_trace
 from drawing import Drawing, figure_program
 from palette import ACTIVITY, DARK, GREEN, GRID, INK, LIGHT, ORANGE, SOFT, WHITE
-from records import ROOT
 
 FIGURE = "docs/figures/roles.svg"
-TRACE = "docs/figures/traces/15.json"
 LEFT, WIDTH, ROW = 112, 628, 36
 COPIES = [ORANGE, DARK[ORANGE]]  # of even and odd tiles
 TILES = [GREEN, DARK[GREEN]]
@@ -43,7 +41,7 @@ def note(drawing, number, x, y):
 
 
 def draw():
-    trace = draw_trace.load(ROOT / TRACE)
+    trace = draw_trace.model_of("15")
     scale = WIDTH / trace["end"]
     spans = draw_timelines.spans_of(trace, 1)
     tiles = sorted({span.tile for span in spans})

@@ -3,7 +3,8 @@
 
 Usage: tools/figures/draw_timelines.py [--check]
 
-The times are those of the traces that docs/figures/traces/17.svg shows k-tile by k-tile (tools/figures/draw_trace.py). --check
+The times are those of the traces that docs/figures/traces/17.svg shows k-tile by k-tile; tools/figures/draw_trace.py says where
+they come from. --check
 draws nothing and fails when the committed figure is not what this script draws.
 """
 import pathlib
@@ -108,7 +109,7 @@ def panel(drawing, top, name, trace, every, scale):
 
 
 def draw():
-    traces = [(name, draw_trace.load(ROOT / draw_trace.FOLDER / f"{file}.json"), every) for file, name, every in TRACES]
+    traces = [(name, draw_trace.model_of(file), every) for file, name, every in TRACES]
     end = max(trace["end"] for _, trace, _ in traces)
     scale = WIDTH / end
     sentence = ("Cooperative consumers share each tile: consumer 1 still multiplies while consumer 0 stores its half, and then the tensor "
@@ -133,7 +134,7 @@ def draw():
     drawing.text(LEFT - 10, y + 10, "time in clocks", size=11, fill=SOFT, anchor="end")
     m, n, k = traces[0][1]["about"]["shape"].split("x")
     drawing.text(20, y + 32, f"SM 0 of {traces[0][1]['about']['sms']}, M × N × K = {m} × {n} × {k}. "
-                 f"{draw_trace.source([trace for _, trace, _ in traces])}", size=11)
+                 f"{draw_trace.SOURCE}", size=11)
     drawing.height = y + 44
     return drawing.svg()
 

@@ -1,20 +1,24 @@
 #!/usr/bin/env python3
-"""Draws the timelines of the steps, each beside the one it builds on: docs/figures/traces/NN.svg from NN.json.
+"""Draws the timelines of the steps, each beside the one it builds on: docs/figures/traces/NN.svg.
 
 Also fills the table of the model's constants in docs/timelines.md.
 
-Usage: tools/figures/draw_trace.py [--check | --record | --measure]
+Usage: tools/figures/draw_trace.py [--check | --record | --measure] [NN ...]
 
---check draws nothing and fails when a committed figure is not what this script draws. --record first runs every step of
-RECORDED on the emulator (tools/run NN --trace) and replaces its trace; without it a trace from a GPU is as good. --measure
-first runs every step of MEASURED on this machine's Hopper GPU and replaces NN.gpu.json, of which NN.gpu.svg is drawn.
+NN picks figures; without it all are drawn. Their traces are not committed, because the emulator gives the same ones again:
+those that are missing in build/emulator/traces, or older than the step's program, are recorded first (tools/run NN --trace).
+--record records all of them again. --check draws nothing and fails when a committed figure is not what this script draws.
+--measure first runs every step of MEASURED on this machine's Hopper GPU and replaces docs/figures/traces/NN.gpu.json, of which
+NN.gpu.svg is drawn.
 """
 import pathlib
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
 import program  # noqa: F401 (first, for Ctrl-C)
+import contextlib
 import json
+import os
 import re
 import subprocess
 
@@ -23,9 +27,10 @@ from drawing import Drawing, figure_program
 from figure_data import SM_PROCESS, load_timeline
 from palette import ACTIVITY, DARK, GREEN, GRID, INK, ORANGE, SOFT, WHITE
 from program import UserError
-from records import ROOT, read_text
+from records import ROOT, read_text, relative
 
 FOLDER = "docs/figures/traces"
+BUILD = ROOT / "build/emulator"  # whose folder traces has the timelines of the model
 PAGE = "docs/timelines.md"
 # How --record runs a step: its variant, the shape, the number of SMs, and the CTAs that an SM holds at once, as --budget of
 # the GPU build says. Both halves of a figure have the same shape and SMs. They have the same tile, too, where a step does not
@@ -68,7 +73,7 @@ RECORDED = {
 GROUPS = {"52": "200,312", "53.base": "192,40,192,60/192", "53": "192,40,192,60/192", "54.base": "200,40,272",
           "54": "200,40,272@1"}
 CTAS = 8
-# The step of NN.base.json where it is not the one before.
+# The step of NN.base where it is not the one before.
 BASES = {"11.base": "10", "12.base": "11", "13.base": "12", "14.base": "13", "17.base": "16", "19.base": "18", "20.base": "19",
          "21.base": "20", "22.base": "21", "30.base": "17", "31.base": "31", "32.base": "32", "33.base": "33", "18.data_parallel": "18",
          "70.base": "09", "71.base": "70", "72.base": "71", "74.base": "73", "40.base": "15", "41.base": "40", "42.base": "15",
@@ -186,6 +191,28 @@ TOP = 96  # of the first panel: behind the caption and the legend
 def load(path):
     """A timeline with its end."""
     return with_end(load_timeline(path))
+
+
+def step_of(name):
+    return BASES.get(name, name)
+
+
+def run_command(name):
+    """What runs the step of a timeline on the emulator."""
+    return ["tools/run", step_of(name), "--backend", "emulator"]
+
+
+def recording(name):
+    """Where the timeline `name` of the model is; it is recorded where it is missing or older than the step's program."""
+    path = BUILD / "traces" / f"{name}.json"
+    times = [program.stat().st_mtime for program in BUILD.glob(f"bin/{step_of(name)}_*") if program.is_file()]
+    if not path.exists() or any(time > path.stat().st_mtime for time in times):
+        record([name])
+    return path
+
+
+def model_of(name):
+    return load(recording(name))
 
 
 def with_end(trace):
@@ -376,31 +403,29 @@ def draw_row(drawing, trace, row, top, scale):
     below = any(event["name"] != "multiply" for event in events) if kind == "tensor cores" else False
     if kind == "copies":
         lane, lanes, staged = copy_lanes(trace, events)
+        lane_height = LANE if staged else 18 / lanes
+    bars, labels = {}, []  # {(colour, with a white edge): [(x, y, width, height)]}, [(event, x, y, width)]
     for event in events:
         x, width = LEFT + scale * start_of(event), scale * event["args"]["clocks"]
-        color = ACTIVITY[event["name"]]
-        if event["name"] == "multiply" and parity(trace, event) == 1:
-            color = DARK[GREEN]
+        color, y, height = ACTIVITY[event["name"]], top + 2, 18
         if kind == "copies":
-            height = LANE if staged else 18 / lanes
-            y = top + 2 + height * lane(event)
-            if parity(trace, event) == 1:
-                color = DARK[ORANGE]
-            drawing.rect(x, y, max(width, 0.8), max(height - 1, 1), color)
-            label(drawing, trace, event, x, y + 9.5, width, 9)
+            y, height = top + 2 + lane_height * lane(event), max(lane_height - 1, 1)
+            color = DARK[ORANGE] if parity(trace, event) == 1 else color
+            labels.append((event, x, y + 9.5, width))
+        elif event["name"] == "multiply":
+            height = 12 if below else 18
+            color = DARK[GREEN] if parity(trace, event) == 1 else color
+            labels.append((event, x, top + 14.5, width))
         elif kind == "tensor cores":
-            if event["name"] == "multiply":
-                drawing.rect(x, top + 2, max(width, 0.8), 12 if below else 18, color, stroke=WHITE if width > 3 else None,
-                             stroke_width=0.5)
-                label(drawing, trace, event, x, top + 14.5, width, 9)
-            else:
-                drawing.rect(x, top + 15, max(width, 0.8), 5, color)
-        else:
-            waits = event["name"].startswith("wait")
-            drawing.rect(x, top + (6 if waits else 2), max(width, 0.8), 10 if waits else 18, color,
-                         stroke=WHITE if width > 3 and not waits else None, stroke_width=0.5)
-            if event["name"] == "multiply":
-                label(drawing, trace, event, x, top + 14.5, width, 9)
+            y, height = top + 15, 5
+        elif event["name"].startswith("wait"):
+            y, height = top + 6, 10
+        edge = kind != "copies" and height >= 12 and width > 3  # so that bars that follow each other are told apart
+        bars.setdefault((color, edge), []).append((x, y, max(width, 0.8), height))
+    for (color, edge), boxes in bars.items():
+        drawing.rects(boxes, color, *((WHITE, 0.5) if edge else ()))
+    for event, x, y, width in labels:
+        label(drawing, trace, event, x, y, width, 9)
     return high
 
 
@@ -426,14 +451,8 @@ def height(trace):
     return 8 + sum(row_height(trace, events, kind) for _, events, kind in rows(trace)) + 30
 
 
-def source(traces):
-    if all(trace["about"]["backend"] == "model" for trace in traces):
-        return ("Times are those of the model in docs/timelines.md, not a measurement; operations and waits are those of the emulated "
-                "kernels.")
-    parts = [f"step {trace['about']['step'][:2]}: "
-             + ("the model in docs/timelines.md" if trace["about"]["backend"] == "model" else f"measured, {trace['about']['device']}")
-             for trace in traces]
-    return "Times: " + "; ".join(dict.fromkeys(parts)) + "."
+SOURCE = ("Times are those of the model in docs/timelines.md, not a measurement; operations and waits are those of the emulated "
+          "kernels.")
 
 
 def round_hundred(clocks):
@@ -541,7 +560,7 @@ def draw(name, traces, measured=False):
     if measured:
         about = traces[0]["about"]
         title += f", measured on an {about['device'].removeprefix('NVIDIA ')}"
-        models = [load(ROOT / FOLDER / f"{one}.json") for one in FIGURES[name][0] if one in MEASURED]
+        models = [model_of(one) for one in FIGURES[name][0] if one in MEASURED]
         says = MEASURED_FIGURES[name].format(**measured_facts(traces, models))
         sentence = (f"M × N × K = {about['shape'].replace('x', ' × ')}, {'the first CTA of each launch' if len(traces) > 1 else 'the first CTA'}. {says} {cost(traces)}")
         description = f"What the roles of a CTA did over time on a GPU. {sentence}"
@@ -565,22 +584,29 @@ def draw(name, traces, measured=False):
     if any(trace["about"]["sms"] > 1 and kind == "tensor cores" for trace in traces for _, _, kind in rows(trace)):
         drawing.text(20, y + 32, "The roles are those of SM 0. Thin bars are the epilogues and partials of all consumers of an SM.", size=11)
         y += 16
-    drawing.text(20, y + 32, "White is none of these states; the recorder's own work is part of it." if measured else source(traces),
+    drawing.text(20, y + 32, "White is none of these states; the recorder's own work is part of it." if measured else SOURCE,
                  size=11, fill=INK)
     drawing.height = y + 44
     return drawing.svg()
 
 
-def record():
-    (ROOT / FOLDER).mkdir(parents=True, exist_ok=True)
-    for name, (variant, shape, count, held) in RECORDED.items():
-        command = ["tools/run", BASES.get(name, name), shape, "--backend", "emulator", "--variant", variant, "--sms", str(count),
-                   "--trace-ctas", str(CTAS), "--trace-ctas-per-sm", str(held), "--trace", f"{FOLDER}/{name}.json"]
-        if name in GROUPS:
-            command += ["--groups", GROUPS[name]]
-        print(" ".join(command))
-        if subprocess.run(command, cwd=ROOT, stdout=subprocess.DEVNULL, check=False).returncode != 0:
-            raise UserError(f"'{' '.join(command)}' failed.")
+def record(names):
+    """Records timelines of the model. Whoever reads one meanwhile sees a whole file."""
+    folder = BUILD / "traces"
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in names:
+        variant, shape, count, held = RECORDED[name]
+        part = folder / f"{name}.{os.getpid()}.part"
+        command = [*run_command(name), shape, "--variant", variant, "--sms", str(count), "--trace-ctas", str(CTAS),
+                   "--trace-ctas-per-sm", str(held), *(["--groups", GROUPS[name]] if name in GROUPS else []), "--trace"]
+        print(" ".join([*command, relative(folder / f"{name}.json")]), flush=True)
+        try:
+            if subprocess.run([*command, part], cwd=ROOT, stdout=subprocess.DEVNULL, check=False).returncode != 0 or not part.is_file():
+                raise UserError(f"'{' '.join(command)} FILE' failed.")
+            part.replace(folder / f"{name}.json")
+        finally:
+            with contextlib.suppress(FileNotFoundError):
+                part.unlink()
 
 
 def write_measured(path, trace, printed):
@@ -598,11 +624,12 @@ def write_measured(path, trace, printed):
     path.write_text(f'{{"displayTimeUnit": "ns",\n"otherData": {line(trace["otherData"])},\n"traceEvents": [\n{events}\n]}}\n')
 
 
-def measure():
+def measure(names):
     (ROOT / FOLDER).mkdir(parents=True, exist_ok=True)
-    for name, (variant, shape) in MEASURED.items():
+    for name in names:
+        variant, shape = MEASURED[name]
         path = ROOT / FOLDER / f"{name}.gpu.json"
-        command = ["tools/run", BASES.get(name, name), shape, "--backend", "gpu", "--variant", variant, "--trace-ctas", "1",
+        command = ["tools/run", step_of(name), shape, "--backend", "gpu", "--variant", variant, "--trace-ctas", "1",
                    "--trace", f"{FOLDER}/{name}.gpu.json"]
         print(" ".join(command))
         done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=False)
@@ -611,31 +638,30 @@ def measure():
         write_measured(path, load_timeline(path), done.stdout)
 
 
-def figures():
-    """Every figure whose step has a trace, with those of its other traces that are there."""
-    jobs = {}
-    for name, (shown, _) in FIGURES.items():
-        paths = [ROOT / FOLDER / f"{one}.json" for one in shown]
-        if paths[-1].is_file():
-            jobs[f"{FOLDER}/{name}.svg"] = lambda name=name, paths=paths: draw(name, [load(path) for path in paths if path.is_file()])
+def traces_of(figures):
+    """The timelines that figures show, each once."""
+    return list(dict.fromkeys(one for name in figures for one in FIGURES[name][0]))
+
+
+def figures(names):
+    """{file: function that draws it}."""
+    jobs = {f"{FOLDER}/{name}.svg": lambda name=name: draw(name, [model_of(one) for one in FIGURES[name][0]]) for name in names}
     for name in MEASURED_FIGURES:
         paths = [ROOT / FOLDER / f"{one}.gpu.json" for one in FIGURES[name][0] if one in MEASURED]
-        if all(path.is_file() for path in paths):
+        if name in names and all(path.is_file() for path in paths):
             jobs[f"{FOLDER}/{name}.gpu.svg"] = lambda name=name, paths=paths: draw(name, [load(path) for path in paths], measured=True)
-    paths = sorted((ROOT / FOLDER).glob("*.json"))
-    jobs[PAGE] = lambda: page([load(path) for path in paths])
+    jobs[PAGE] = lambda: page(model_of(FIGURES[names[0]][0][0]))
     return jobs
 
 
-def page(traces):
+def page(trace):
     """docs/timelines.md with the constants of the model between its markers."""
-    models = [trace["about"]["model"] for trace in traces if trace["about"]["backend"] == "model"]
+    table = [[constant["name"], f"{constant['value']:g} {constant['unit']}", constant["source"]] for constant in trace["about"]["model"]]
     text = read_text(ROOT / PAGE, "the page")
-    if not models:  # then nothing here says what they are now
-        return text
-    table = [[constant["name"], f"{constant['value']:g} {constant['unit']}", constant["source"]] for constant in models[0]]
     return rewrite(text, ROOT / PAGE, "model", lambda *_: markdown(["what", "value", "source"], [False, True, False], table))
 
 
 if __name__ == "__main__":
-    sys.exit(figure_program("tools/figures/draw_trace.py", __doc__, figures, record, measure))
+    sys.exit(figure_program("tools/figures/draw_trace.py", __doc__, figures, names=list(FIGURES),
+                            record=lambda names: record(traces_of(names)),
+                            measure=lambda names: measure([one for one in traces_of(names) if one in MEASURED])))

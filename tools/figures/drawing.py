@@ -6,7 +6,8 @@ from xml.sax.saxutils import escape
 
 import program
 from palette import GROUND, INK, SOFT
-from records import ROOT, write_whole
+from program import UserError
+from records import ROOT, nearest, write_whole
 
 FONT = "system-ui, 'DejaVu Sans', Verdana, sans-serif"
 
@@ -35,6 +36,12 @@ class Drawing:
     def rect(self, x, y, width, height, fill, stroke=None, stroke_width=None, rx=None, dashes=None):
         self.element("rect", x=x, y=y + self.down, width=width, height=height, fill=fill, stroke=stroke, stroke_width=stroke_width,
                      rx=rx, stroke_dasharray=dashes)
+
+    def rects(self, boxes, fill, stroke=None, stroke_width=None):
+        """Many rectangles (x, y, width, height) of one look, as one path, which takes a third of the bytes."""
+        path = "".join(f"M{number(x)} {number(y + self.down)}h{number(width)}v{number(height)}h{number(-width)}z"
+                       for x, y, width, height in boxes)
+        self.element("path", d=path, fill=fill, stroke=stroke, stroke_width=stroke_width)
 
     def line(self, x1, y1, x2, y2, stroke=INK, width=1.0, dashes=None):
         self.element("line", x1=x1, y1=y1 + self.down, x2=x2, y2=y2 + self.down, stroke=stroke, stroke_width=width, stroke_dasharray=dashes)
@@ -91,9 +98,10 @@ class Drawing:
             "</svg>", ""])
 
 
-def figure_program(script, description, figures, record=None, measure=None):
+def figure_program(script, description, figures, record=None, measure=None, names=()):
     """The command line of a figure script: [--check]. figures() maps files to functions that return their text. With
-    `record` there is --record as well, which calls it first, and with `measure` --measure."""
+    `record` there is --record as well, which calls it first, and with `measure` --measure. With `names` some of them can be
+    picked, and all three get those."""
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter,
                                      usage=argparse.SUPPRESS, prog=script)
     group = parser.add_mutually_exclusive_group()
@@ -102,19 +110,25 @@ def figure_program(script, description, figures, record=None, measure=None):
         group.add_argument("--record", action="store_true")
     if measure:
         group.add_argument("--measure", action="store_true")
+    if names:
+        parser.add_argument("names", nargs="*")
 
     def main():
         arguments = parser.parse_args()
         first = record if record and arguments.record else measure if measure and arguments.measure else None
-        return _draw(script, figures, first, arguments.check)
+        return _draw(script, figures, first, arguments.check, names, arguments.names if names else [])
 
     return program.run(script, main)
 
 
-def _draw(script, figures, record, check):
-    if record:
-        record()
-    texts = {name: draw() for name, draw in figures().items()}
+def _draw(script, figures, first, check, names, picked):
+    for name in picked:
+        if name not in names:
+            raise UserError(f"there is no figure '{name}'; {nearest(name, list(names))}")
+    picked = [picked or list(names)] if names else []
+    if first:
+        first(*picked)
+    texts = {name: draw() for name, draw in figures(*picked).items()}
     return write_or_compare(script, texts, check)
 
 

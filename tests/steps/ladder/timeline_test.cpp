@@ -1,12 +1,8 @@
-// Timelines of several steps compared, and the traces that the pages show.
-#include <filesystem>
-#include <fstream>
+// Timelines of several steps compared.
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
-#include <sstream>
 
-#include "harness/verify/groups.h"
 #include "step_table.h"
 #include "steps/timelines.h"
 
@@ -129,41 +125,6 @@ TEST_CASE("timeline: the seed of the schedule changes nothing", "[emulator]") {
       texts.insert(harness::trace_json(data, harness::timelines(data, variant.tile.k), {}));
     }
     CHECK(texts.size() == 1);
-  }
-}
-
-TEST_CASE("timeline: the committed traces of the model are what the model gives", "[emulator][slow]") {
-  if (skip_without_emulator()) return;
-  constexpr int kCommittedCtas = 8;  // CTAS of tools/figures/draw_trace.py
-  // GROUPS of that script.
-  const std::map<std::string, std::string> groups{{"52", "200,312"},
-                                                  {"53.base", "192,40,192,60/192"},
-                                                  {"53", "192,40,192,60/192"},
-                                                  {"54.base", "200,40,272"},
-                                                  {"54", "200,40,272@1"}};
-  const auto folder = std::filesystem::path(GEMM_SOURCE_DIR) / "docs/figures/traces";
-  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
-    if (entry.path().extension() != ".json") continue;
-    INFO(entry.path().filename().string() << ": run tools/figures/draw_trace.py --record");
-    std::ifstream file(entry.path());
-    std::stringstream text;
-    text << file.rdbuf();
-    const auto about = nlohmann::json::parse(text.str())["otherData"];
-    if (about["backend"] != "model") continue;
-    const gemm::Step& step = step_of(about["step"]);
-    const gemm::Variant& variant = harness::find_variant(step, about["variant"].get<std::string>());
-    const gemm::Shape shape = harness::parse_shape(about["shape"]);
-    const int sms = about["sms"];
-    harness::ProblemForm form = harness::form_of(step, variant);
-    if (const auto found = groups.find(entry.path().stem().string()); found != groups.end()) {
-      form.groups = harness::parse_groups(found->second, shape.m);
-      form.capacity = harness::parse_capacity(found->second);
-      form.placement = harness::parse_placement(found->second);
-    }
-    const TraceData data = record(variant, shape, sms, 1, kCommittedCtas, about["ctas_per_sm"], form);
-    const std::string now = harness::trace_json(data, harness::timelines(data, variant.tile.k),
-                                                harness::about_trace(step, variant, shape, sms, data));
-    CHECK((now == text.str()));
   }
 }
 

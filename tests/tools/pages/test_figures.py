@@ -13,7 +13,7 @@ import tempfile
 import unittest
 import xml.etree.ElementTree
 
-from generator import DEVICE, ROOT, GeneratorTest
+from generator import DEVICE, ROOT, GeneratorTest, TimelineTest, timelines
 
 site.main()  # records are read here with jsonschema, and ctest starts Python without the packages of the system
 sys.path.insert(0, str(ROOT / "tools" / "lib"))
@@ -21,6 +21,7 @@ sys.path.insert(0, str(ROOT / "tools/figures"))
 import draw_accumulators  # noqa: E402 (the path comes first)
 import draw_cluster  # noqa: E402
 import draw_ring  # noqa: E402
+import draw_roles  # noqa: E402
 import draw_sm  # noqa: E402
 import draw_step_map  # noqa: E402
 import draw_tile_hierarchy  # noqa: E402
@@ -96,11 +97,8 @@ class Committed(unittest.TestCase):
     def test_cluster_figure(self):
         self.check("figures/draw_cluster.py")
 
-    def test_timelines(self):
-        self.check("figures/draw_timelines.py")
-
     def test_the_figures_of_the_start_page(self):
-        for name in ("tile_hierarchy", "sm", "ring", "roles", "step_map"):
+        for name in ("tile_hierarchy", "sm", "ring", "step_map"):
             self.check(f"figures/draw_{name}.py")
 
     def test_promotion_figure(self):
@@ -281,12 +279,21 @@ class Accumulators(unittest.TestCase):
             self.assertEqual((x, y), (columns[str(column)], rows[str(row)]), words)
 
 
-class Timelines(unittest.TestCase):
+class Roles(TimelineTest):
+    def test_the_committed_figure_is_what_the_kernel_did(self):
+        timelines("15")
+        self.assertEqual(draw_roles.draw(), (ROOT / draw_roles.FIGURE).read_text(encoding="utf-8"))
+
+
+class Timelines(TimelineTest):
     """The two timelines, drawn from the traces of steps 16 and 17."""
 
     def setUp(self):
-        self.traces = {every: draw_timelines.draw_trace.load(ROOT / f"docs/figures/traces/{name}.json")
-                       for name, _, every in draw_timelines.TRACES}
+        paths = timelines(*(name for name, _, _ in draw_timelines.TRACES))
+        self.traces = {every: draw_timelines.draw_trace.load(paths[name]) for name, _, every in draw_timelines.TRACES}
+
+    def test_the_committed_figure_is_what_the_kernels_did(self):
+        self.assertEqual(draw_timelines.draw(), (ROOT / draw_timelines.FIGURE).read_text(encoding="utf-8"))
 
     def test_the_gaps_are_those_of_the_traces(self):
         for every, trace in self.traces.items():

@@ -1,5 +1,6 @@
 """Timelines: the committed figures, the model's constants against the records they come from, and what is refused."""
 import json
+import os
 import pathlib
 import shutil
 import site
@@ -9,7 +10,7 @@ import tempfile
 import unittest
 import xml.etree.ElementTree
 
-from generator import python_with
+from generator import TimelineTest, python_with, timelines
 from sandbox import ROOT, SandboxTest, make_executable
 
 site.main()  # records are read here with jsonschema, and ctest starts Python without the packages of the system
@@ -21,37 +22,40 @@ FOLDER = "docs/figures/traces"
 
 
 def constants():
-    """name -> value, of the model, from a committed trace; None when all of them are from a GPU."""
-    for path in sorted((ROOT / FOLDER).glob("*.json")):
-        about = json.loads(path.read_text(encoding="utf-8"))["otherData"]
-        if about["backend"] == "model":
-            return {constant["name"]: constant["value"] for constant in about["model"]}
-    return None
+    """name -> value, of the model."""
+    about = json.loads(timelines("09")["09"].read_text(encoding="utf-8"))["otherData"]
+    return {constant["name"]: constant["value"] for constant in about["model"]}
 
 
 def record(name):
     return json.loads((ROOT / f"docs/results/{name}.json").read_text(encoding="utf-8"))
 
 
-class Traces(unittest.TestCase):
-    """The committed traces and figures."""
+class Traces(TimelineTest):
+    """The committed figures, and the model behind them."""
 
-    def test_committed_figures_are_what_the_script_draws(self):
-        done = subprocess.run([sys.executable, "-B", ROOT / "tools/figures/draw_trace.py", "--check"], capture_output=True, text=True,
-                              stdin=subprocess.DEVNULL, check=False)
-        self.assertEqual(done.returncode, 0, done.stderr)
+    def drawn_again(self, names):
+        """Timelines are not committed: the kernels of this build run on the emulator, and what they did is drawn."""
+        timelines(*draw_trace.traces_of(names))
+        for name, draw in draw_trace.figures(names).items():
+            self.assertTrue(draw() == (ROOT / name).read_text(encoding="utf-8"),
+                            f"{name} is not what these kernels did: run tools/figures/draw_trace.py")
 
-    def test_every_trace_is_shown_in_its_chapter(self):
-        traces = sorted((ROOT / FOLDER).glob("[0-9][0-9].json"))
-        self.assertTrue(traces)
-        for path in traces:
-            chapter, = ROOT.glob(f"steps/{path.stem}_*/README.md")
-            self.assertIn(f"../../{FOLDER}/{path.stem}.svg", chapter.read_text(encoding="utf-8"))
+    def test_the_figure_of_step_10_is_what_its_kernel_did(self):
+        self.drawn_again(["10"])
+
+    def test_committed_figures_are_what_the_kernels_did(self):
+        self.drawn_again(list(draw_trace.FIGURES))
+
+    def test_every_figure_is_shown_in_its_chapter(self):
+        self.assertEqual({path.name for path in (ROOT / FOLDER).glob("*.svg") if not path.name.endswith(".gpu.svg")},
+                         {f"{name}.svg" for name in draw_trace.FIGURES})
+        for name in draw_trace.FIGURES:
+            chapter, = ROOT.glob(f"steps/{name}_*/README.md")
+            self.assertIn(f"../../{FOLDER}/{name}.svg", chapter.read_text(encoding="utf-8"))
 
     def test_constants_are_those_of_the_records(self):
         model = constants()
-        if model is None:
-            self.skipTest("no committed trace is of the model")
         roofline = record("roofline_h200")
         clock = roofline["device"]["clock_hz"]
 
@@ -75,8 +79,6 @@ class Traces(unittest.TestCase):
 
     def test_the_latency_of_tma_fits_step_09(self):
         model = constants()
-        if model is None:
-            self.skipTest("no committed trace is of the model")
         shape, = [shape for shape in record("part3_h200")["shapes"] if shape["m"] == shape["n"] == shape["k"] == 8192]
         waves = -(-(8192 // 128) * (8192 // 256) // 132)
         clocks = {}
@@ -92,31 +94,29 @@ class Traces(unittest.TestCase):
         self.assertLess(abs(model["TMA copy"] / latency - 1), 0.1, latency)
 
 
-class Comparisons(unittest.TestCase):
+class Comparisons(TimelineTest):
     """What stands above each other in a figure can be compared, and its caption says what is there."""
 
     @classmethod
     def setUpClass(cls):
         # Each test is a process. That they follow the schema, which takes long to tell, is what Traces sees.
-        cls.traces = {name: draw_trace.with_end(json.loads((ROOT / FOLDER / f"{name}.json").read_text(encoding="utf-8")))
-                      for name in draw_trace.RECORDED}
+        cls.traces = {name: draw_trace.with_end(json.loads(path.read_text(encoding="utf-8")))
+                      for name, path in timelines(*draw_trace.RECORDED).items()}
 
     def shown(self):
-        """(name of the figure, its traces), of those with more than one, all of the model."""
+        """(name of the figure, its traces), of those with more than one."""
         for name, (shown, _) in draw_trace.FIGURES.items():
             traces = [self.traces[one] for one in shown]
-            if len(traces) > 1 and all(trace["about"]["backend"] == "model" for trace in traces):
+            if len(traces) > 1:
                 yield name, traces
 
     def test_the_traces_are_those_of_the_table(self):
-        self.assertEqual({path.stem for path in (ROOT / FOLDER).glob("*.json") if not path.stem.endswith(".gpu")},
-                         set(draw_trace.RECORDED))
         self.assertEqual({one for shown, _ in draw_trace.FIGURES.values() for one in shown}, set(draw_trace.RECORDED))
         for name, (variant, shape, sms, held) in draw_trace.RECORDED.items():
             about = self.traces[name]["about"]
             self.assertEqual(about["step"][:2], draw_trace.BASES.get(name, name))
-            if about["backend"] == "model":
-                self.assertEqual((about["variant"], about["shape"], about["sms"], about["ctas_per_sm"]), (variant, shape, sms, held))
+            self.assertEqual((about["backend"], about["variant"], about["shape"], about["sms"], about["ctas_per_sm"]),
+                             ("model", variant, shape, sms, held))
 
     def test_both_halves_have_one_problem_on_as_many_sms(self):
         for name, traces in self.shown():
@@ -188,7 +188,7 @@ class Comparisons(unittest.TestCase):
         self.assertLess(draw_trace.useful(self.traces["22.base"]), draw_trace.busy(self.traces["22.base"]) - 0.05)
 
     def test_stages_and_parities_are_those_of_the_ring(self):
-        trace = draw_trace.load(ROOT / FOLDER / "11.json")
+        trace = draw_trace.load(timelines("11")["11"])
         trace["parity"] = True
         said = {id(event): (event["args"]["stage"], event["args"]["k_tile"]) for event in trace["events"]
                 if event["ph"] == "X" and event["name"] == "multiply" and "stage" in event["args"]}
@@ -228,17 +228,18 @@ class Comparisons(unittest.TestCase):
         self.assertEqual(idle("17"), 0)
 
 
-class Measured(unittest.TestCase):
+class Measured(TimelineTest):
     """The timelines of a GPU: what their figures show, what captions and chapters say, and how they are recorded again."""
 
     @classmethod
     def setUpClass(cls):
         cls.traces = {name: draw_trace.load(ROOT / FOLDER / f"{name}.gpu.json") for name in draw_trace.MEASURED}
+        cls.models = timelines(*draw_trace.MEASURED)
 
     def shown(self, name):
         """The traces of a figure, measured, and of the model."""
         names = [one for one in draw_trace.FIGURES[name][0] if one in draw_trace.MEASURED]
-        return [self.traces[one] for one in names], [draw_trace.load(ROOT / FOLDER / f"{one}.json") for one in names]
+        return [self.traces[one] for one in names], [draw_trace.load(self.models[one]) for one in names]
 
     def text(self, name):
         """The words of a figure, as they are in its description."""
@@ -389,7 +390,7 @@ esac""")
         self.assertEqual(self.programs(), [("gpu", ["512"])])
 
 
-class Refused(unittest.TestCase):
+class Refused(TimelineTest):
     """The script on a folder of its own."""
 
     def setUp(self):
@@ -399,20 +400,22 @@ class Refused(unittest.TestCase):
             shutil.copytree(ROOT / folder, self.root / folder, ignore=shutil.ignore_patterns("__pycache__"))
         (self.root / FOLDER).mkdir(parents=True)
         shutil.copy(ROOT / "docs/timelines.md", self.root / "docs")
-        for name in ("09", "10"):
-            shutil.copy(ROOT / FOLDER / f"{name}.json", self.root / FOLDER)
+        self.traces = self.root / "build/emulator/traces"
+        self.traces.mkdir(parents=True)
+        for path in timelines("09", "10").values():
+            shutil.copy(path, self.traces)
 
-    def run_tool(self, *arguments):
-        return subprocess.run([python_with("jsonschema"), "-B", "tools/figures/draw_trace.py", *arguments], cwd=self.root, capture_output=True,
-                              text=True, stdin=subprocess.DEVNULL, check=False)
+    def run_tool(self, *arguments, figures=("10",)):
+        return subprocess.run([python_with("jsonschema"), "-B", "tools/figures/draw_trace.py", *arguments, *figures], cwd=self.root,
+                              capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False)
 
     def test_what_was_drawn_checks_and_a_changed_trace_is_noticed(self):
         self.assertEqual(self.run_tool().returncode, 0)
         self.assertEqual(self.run_tool("--check").returncode, 0)
-        trace = json.loads((self.root / FOLDER / "09.json").read_text())
+        trace = json.loads((self.traces / "09.json").read_text())
         span = next(event for event in trace["traceEvents"] if event["ph"] == "X" and event["name"] == "multiply")
         span["args"]["clocks"] += 400
-        (self.root / FOLDER / "09.json").write_text(json.dumps(trace))
+        (self.traces / "09.json").write_text(json.dumps(trace))
         done = self.run_tool("--check")
         self.assertEqual(done.returncode, 1)
         self.assertIn("10.svg", done.stderr)
@@ -428,23 +431,18 @@ class Refused(unittest.TestCase):
         words = " ".join(element.text or "" for element in tree.iter())
         self.assertIn("not a measurement", words)
         self.assertIn("Step 09", words)
-        trace = json.loads((self.root / FOLDER / "10.json").read_text())
-        trace["otherData"].update(backend="gpu", device="NVIDIA H200")
-        (self.root / FOLDER / "10.json").write_text(json.dumps(trace))
-        self.assertEqual(self.run_tool().returncode, 0)
-        self.assertIn("step 10: measured, NVIDIA H200", (self.root / FOLDER / "10.svg").read_text())
 
     def test_measuring_runs_every_step_of_the_table_on_the_gpu(self):
-        for name in draw_trace.MEASURED:
-            for kind in ("json", "gpu.json"):
-                shutil.copy(ROOT / FOLDER / f"{name}.{kind}", self.root / FOLDER / f"{name}.{kind}.there")
-            shutil.copy(ROOT / FOLDER / f"{name}.json", self.root / FOLDER)
+        for name, path in timelines(*draw_trace.traces_of(draw_trace.MEASURED_FIGURES)).items():
+            shutil.copy(path, self.traces)
+            if name in draw_trace.MEASURED:
+                shutil.copy(ROOT / FOLDER / f"{name}.gpu.json", self.root / FOLDER / f"{name}.gpu.json.there")
         make_executable(self.root / "tools/run", """#!/bin/bash
 echo "$*" >>calls
 cp "${!#}.there" "${!#}"
 echo "  overhead: 36.5 us when every CTA records, 33.25 us in the ordinary build, +9.8 %"
 """)
-        done = self.run_tool("--measure")
+        done = self.run_tool("--measure", figures=draw_trace.MEASURED_FIGURES)
         self.assertEqual(done.returncode, 0, done.stderr)
         calls = (self.root / "calls").read_text().splitlines()
         self.assertEqual(len(calls), len(draw_trace.MEASURED))
@@ -454,9 +452,34 @@ echo "  overhead: 36.5 us when every CTA records, 33.25 us in the ordinary build
         for name in draw_trace.MEASURED_FIGURES:
             self.assertIn("36.5 µs instead of 33.2 µs", (self.root / FOLDER / f"{name}.gpu.svg").read_text())
         make_executable(self.root / "tools/run", "#!/bin/bash\nexit 1\n")
-        done = self.run_tool("--measure")
+        done = self.run_tool("--measure", figures=["11"])
         self.assertEqual((done.returncode, len(done.stderr.splitlines())), (2, 1), done.stderr)
         self.assertIn("failed", done.stderr)
+
+    def test_what_is_missing_or_older_than_its_program_is_recorded(self):
+        for path in timelines("09", "10").values():
+            shutil.copy(path, self.root)
+        make_executable(self.root / "tools/run", """#!/bin/bash
+echo "$1 $3 $4" >>calls
+case $1 in 09) cp 09.json "${!#}" ;; *) cp 10.json "${!#}" ;; esac
+""")
+        self.assertEqual(self.run_tool().returncode, 0)
+        self.assertFalse((self.root / "calls").exists())
+        (self.traces / "09.json").unlink()
+        program = make_executable(self.root / "build/emulator/bin/10_tma_double_buffer", "")
+        os.utime(program, (2**31, 2**31))
+        self.assertEqual(self.run_tool("--check").returncode, 0)
+        self.assertEqual((self.root / "calls").read_text(), "09 emulator 768x128x512\n10 emulator 768x128x512\n")
+        self.assertEqual({path.name for path in self.traces.iterdir()}, {"09.json", "10.json"})
+        make_executable(self.root / "tools/run", "#!/bin/bash\n")  # which writes nothing
+        done = self.run_tool()
+        self.assertEqual((done.returncode, len(done.stderr.splitlines())), (2, 1), done.stderr)
+        self.assertIn("tools/run 10 --backend emulator 768x128x512", done.stderr)
+
+    def test_an_unknown_figure_is_named(self):
+        done = self.run_tool(figures=["1O"])
+        self.assertEqual((done.returncode, len(done.stderr.splitlines())), (2, 1), done.stderr)
+        self.assertIn("there is no figure '1O'; did you mean", done.stderr)
 
     def test_nothing_is_recorded_when_an_argument_is_wrong(self):
         for arguments, part in ((["--measure", "--check"], "not allowed with"), (["--record", "--foo"], "--foo"), (["--record", "--check"], "not allowed with")):
@@ -473,7 +496,7 @@ echo "  overhead: 36.5 us when every CTA records, 33.25 us in the ordinary build
 
     def test_files_that_are_no_traces_are_refused(self):
         for text in ("{", "{}", '{"otherData": {"schema": 1}, "traceEvents": []}'):
-            (self.root / FOLDER / "10.json").write_text(text)
+            (self.traces / "10.json").write_text(text)
             done = self.run_tool()
             self.assertEqual(done.returncode, 2, text)
             self.assertEqual(len(done.stderr.strip().splitlines()), 1, done.stderr)
