@@ -17,13 +17,13 @@ namespace gemm::ptx {
 
 /// .global: an address outside every buffer is not taken for one of shared memory.
 template <typename Word>
-inline void check_flag(const Word* address, emulator::Where where) {
+inline void check_flag(const Word* address, Where where) {
   emulator::check_global(address, sizeof *address, emulator::Access::kAtomic, where);
 }
 
 /// ld.relaxed.gpu.global.u32
 __device__ __forceinline__ std::uint32_t ld_relaxed_gpu(const std::uint32_t* address,
-                                                        emulator::Where where = emulator::Where::here()) {
+                                                        Where where = Where::here()) {
   check_flag(address, where);
   return emulator::atomic_update(
       const_cast<std::uint32_t*>(address), "ld_relaxed_gpu", where, [](std::uint32_t value) { return value; },
@@ -32,7 +32,7 @@ __device__ __forceinline__ std::uint32_t ld_relaxed_gpu(const std::uint32_t* add
 
 /// ld.acquire.gpu.global.u32
 __device__ __forceinline__ std::uint32_t ld_acquire_gpu(const std::uint32_t* address,
-                                                        emulator::Where where = emulator::Where::here()) {
+                                                        Where where = Where::here()) {
   check_flag(address, where);
   const std::uint32_t value = emulator::atomic_update(
       const_cast<std::uint32_t*>(address), "ld_acquire_gpu", where, [](std::uint32_t old) { return old; },
@@ -47,7 +47,7 @@ __device__ __forceinline__ std::uint32_t ld_acquire_gpu(const std::uint32_t* add
 
 /// st.relaxed.gpu.global.u32
 __device__ __forceinline__ void st_relaxed_gpu(std::uint32_t* address, std::uint32_t value,
-                                               emulator::Where where = emulator::Where::here()) {
+                                               Where where = Where::here()) {
   check_flag(address, where);
   emulator::atomic_update(
       address, "st_relaxed_gpu", where, [value](std::uint32_t) { return value; },
@@ -56,7 +56,7 @@ __device__ __forceinline__ void st_relaxed_gpu(std::uint32_t* address, std::uint
 
 /// st.release.gpu.global.u32
 __device__ __forceinline__ void st_release_gpu(std::uint32_t* address, std::uint32_t value,
-                                               emulator::Where where = emulator::Where::here()) {
+                                               Where where = Where::here()) {
   check_flag(address, where);
   emulator::fence(emulator::Scope::kDevice, "st_release_gpu", where);
   emulator::atomic_update(
@@ -71,7 +71,7 @@ __device__ __forceinline__ void st_release_gpu(std::uint32_t* address, std::uint
 
 /// red.relaxed.gpu.global.add.u32
 __device__ __forceinline__ void red_add_relaxed_gpu(std::uint32_t* address, std::uint32_t value,
-                                                    emulator::Where where = emulator::Where::here()) {
+                                                    Where where = Where::here()) {
   check_flag(address, where);
   emulator::atomic_update(address, "red_add_relaxed_gpu", where,
                           [value](std::uint32_t old) { return old + value; });
@@ -84,7 +84,7 @@ inline float without_subnormal(float value) {
 
 /// red.relaxed.gpu.global.add.f32
 __device__ __forceinline__ void red_add_relaxed_gpu(float* address, float value,
-                                                    emulator::Where where = emulator::Where::here()) {
+                                                    Where where = Where::here()) {
   check_flag(address, where);
   emulator::atomic_update(address, "red_add_relaxed_gpu", where, [value](float old) {
     return without_subnormal(without_subnormal(old) + without_subnormal(value));
@@ -93,15 +93,15 @@ __device__ __forceinline__ void red_add_relaxed_gpu(float* address, float value,
 
 /// red.relaxed.gpu.global.max.u32
 __device__ __forceinline__ void red_max_relaxed_gpu(std::uint32_t* address, std::uint32_t value,
-                                                    emulator::Where where = emulator::Where::here()) {
+                                                    Where where = Where::here()) {
   check_flag(address, where);
   emulator::atomic_update(address, "red_max_relaxed_gpu", where,
                           [value](std::uint32_t old) { return old < value ? value : old; });
 }
 
 /// atom.acq_rel.gpu.global.add.u32
-__device__ __forceinline__ std::uint32_t atom_add_acq_rel_gpu(
-    std::uint32_t* address, std::uint32_t value, emulator::Where where = emulator::Where::here()) {
+__device__ __forceinline__ std::uint32_t atom_add_acq_rel_gpu(std::uint32_t* address, std::uint32_t value,
+                                                              Where where = Where::here()) {
   check_flag(address, where);
   emulator::fence(emulator::Scope::kDevice, "atom_add_acq_rel_gpu", where);
   const std::uint32_t before = emulator::atomic_update(address, "atom_add_acq_rel_gpu", where,

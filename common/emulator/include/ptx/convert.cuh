@@ -12,8 +12,7 @@
 namespace gemm::ptx {
 
 /// cvt.rn.bf16.f32: round to nearest even. PTX ISA, "Data Movement and Conversion Instructions: cvt".
-__device__ __forceinline__ gemm::bf16 cvt_rn_bf16_f32(float value,
-                                                      emulator::Where where = emulator::Where::here()) {
+__device__ __forceinline__ gemm::bf16 cvt_rn_bf16_f32(float value, Where where = Where::here()) {
   emulator::check_poison("cvt_rn_bf16_f32", value, where);
   return gemm::to_bf16(value);
 }
@@ -22,46 +21,44 @@ __device__ __forceinline__ gemm::bf16 cvt_rn_bf16_f32(float value,
 /// memory. PTX ISA, "Data Movement and Conversion Instructions: cvt" (the first source operand is the upper
 /// half).
 __device__ __forceinline__ std::uint32_t cvt_rn_bf16x2_f32(float low, float high,
-                                                           emulator::Where where = emulator::Where::here()) {
+                                                           Where where = Where::here()) {
   emulator::check_poison("cvt_rn_bf16x2_f32", low, where);
   emulator::check_poison("cvt_rn_bf16x2_f32", high, where);
   return static_cast<std::uint32_t>(gemm::to_bf16(high).bits) << 16 | gemm::to_bf16(low).bits;
 }
 
 /// cvt.rn.satfinite.f16x2.f32: the same for fp16; what is too large becomes the largest number, +-65504.
-__device__ __forceinline__ std::uint32_t cvt_rn_satfinite_f16x2_f32(
-    float low, float high, emulator::Where where = emulator::Where::here()) {
+__device__ __forceinline__ std::uint32_t cvt_rn_satfinite_f16x2_f32(float low, float high,
+                                                                    Where where = Where::here()) {
   emulator::check_poison("cvt_rn_satfinite_f16x2_f32", low, where);
   emulator::check_poison("cvt_rn_satfinite_f16x2_f32", high, where);
   return static_cast<std::uint32_t>(gemm::to_fp16(high).bits) << 16 | gemm::to_fp16(low).bits;
 }
 
 /// cvt.rn.satfinite.e4m3x2.f32: two bytes; too large becomes +-448.
-__device__ __forceinline__ std::uint16_t cvt_rn_satfinite_e4m3x2_f32(
-    float low, float high, emulator::Where where = emulator::Where::here()) {
+__device__ __forceinline__ std::uint16_t cvt_rn_satfinite_e4m3x2_f32(float low, float high,
+                                                                     Where where = Where::here()) {
   emulator::check_poison("cvt_rn_satfinite_e4m3x2_f32", low, where);
   emulator::check_poison("cvt_rn_satfinite_e4m3x2_f32", high, where);
   return static_cast<std::uint16_t>(gemm::to_e4m3(high).bits << 8 | gemm::to_e4m3(low).bits);
 }
 
 /// cvt.rn.satfinite.e5m2x2.f32: two bytes; too large becomes +-57344.
-__device__ __forceinline__ std::uint16_t cvt_rn_satfinite_e5m2x2_f32(
-    float low, float high, emulator::Where where = emulator::Where::here()) {
+__device__ __forceinline__ std::uint16_t cvt_rn_satfinite_e5m2x2_f32(float low, float high,
+                                                                     Where where = Where::here()) {
   emulator::check_poison("cvt_rn_satfinite_e5m2x2_f32", low, where);
   emulator::check_poison("cvt_rn_satfinite_e5m2x2_f32", high, where);
   return static_cast<std::uint16_t>(gemm::to_e5m2(high).bits << 8 | gemm::to_e5m2(low).bits);
 }
 
 /// cvt.rni.sat.s8.f32: the nearest integer, ties to even, from -128 to 127; 0 for a NaN.
-__device__ __forceinline__ gemm::int8 cvt_rni_sat_s8_f32(float value,
-                                                         emulator::Where where = emulator::Where::here()) {
+__device__ __forceinline__ gemm::int8 cvt_rni_sat_s8_f32(float value, Where where = Where::here()) {
   emulator::check_poison("cvt_rni_sat_s8_f32", value, where);
   return gemm::to_int8(value);
 }
 
 /// cvt.rn.f32.s32: exact up to 2^24, rounded beyond.
-__device__ __forceinline__ float cvt_rn_f32_s32(std::int32_t value,
-                                                emulator::Where where = emulator::Where::here()) {
+__device__ __forceinline__ float cvt_rn_f32_s32(std::int32_t value, Where where = Where::here()) {
   // Accumulators in integers, too, are poisoned while wgmma has them.
   emulator::check_poison("cvt_rn_f32_s32", std::bit_cast<float>(value), where);
   return static_cast<float>(value);

@@ -19,6 +19,7 @@
 #include "emulator/machine/vector_types.h"
 #include "emulator/machine/where.h"
 #include "emulator/memory/atomics.h"
+#include "ptx/where.cuh"
 
 #define __global__
 #define __device__

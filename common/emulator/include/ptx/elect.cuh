@@ -8,7 +8,7 @@ namespace gemm::ptx {
 
 /// elect.sync over all 32 lanes: true in exactly one of them, the same one every time; which one is the
 /// seed's choice. PTX ISA, "Parallel Synchronization and Communication Instructions: elect.sync".
-__device__ __forceinline__ bool elect_sync(emulator::Where where = emulator::Where::here()) {
+__device__ __forceinline__ bool elect_sync(Where where = Where::here()) {
   return emulator::elect(where);
 }
 

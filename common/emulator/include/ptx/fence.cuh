@@ -13,39 +13,37 @@
 namespace gemm::ptx {
 
 /// fence.proxy.async
-__device__ __forceinline__ void fence_proxy_async(emulator::Where where = emulator::Where::here()) {
+__device__ __forceinline__ void fence_proxy_async(Where where = Where::here()) {
   emulator::fence_proxy_async("fence_proxy_async", true, true, where);
 }
 
 /// fence.proxy.async.shared::cta
-__device__ __forceinline__ void fence_proxy_async_shared_cta(
-    emulator::Where where = emulator::Where::here()) {
+__device__ __forceinline__ void fence_proxy_async_shared_cta(Where where = Where::here()) {
   emulator::fence_proxy_async("fence_proxy_async_shared_cta", true, false, where);
 }
 
 /// fence.proxy.async.global
-__device__ __forceinline__ void fence_proxy_async_global(emulator::Where where = emulator::Where::here()) {
+__device__ __forceinline__ void fence_proxy_async_global(Where where = Where::here()) {
   emulator::fence_proxy_async("fence_proxy_async_global", false, true, where);
 }
 
 /// fence.mbarrier_init.release.cluster
-__device__ __forceinline__ void fence_mbarrier_init_release_cluster(
-    emulator::Where where = emulator::Where::here()) {
+__device__ __forceinline__ void fence_mbarrier_init_release_cluster(Where where = Where::here()) {
   emulator::fence_mbarrier_init(where);
 }
 
 /// fence.acq_rel.cta
-__device__ __forceinline__ void fence_acq_rel_cta(emulator::Where where = emulator::Where::here()) {
+__device__ __forceinline__ void fence_acq_rel_cta(Where where = Where::here()) {
   emulator::fence(emulator::Scope::kCta, "fence_acq_rel_cta", where);
 }
 
 /// fence.acq_rel.cluster: the emulator knows no scope between a CTA's and the device's.
-__device__ __forceinline__ void fence_acq_rel_cluster(emulator::Where where = emulator::Where::here()) {
+__device__ __forceinline__ void fence_acq_rel_cluster(Where where = Where::here()) {
   emulator::fence(emulator::Scope::kDevice, "fence_acq_rel_cluster", where);
 }
 
 /// fence.acq_rel.gpu
-__device__ __forceinline__ void fence_acq_rel_gpu(emulator::Where where = emulator::Where::here()) {
+__device__ __forceinline__ void fence_acq_rel_gpu(Where where = Where::here()) {
   emulator::fence(emulator::Scope::kDevice, "fence_acq_rel_gpu", where);
 }
 

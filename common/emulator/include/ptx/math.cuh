@@ -65,8 +65,7 @@ inline std::uint16_t fma_bf16(std::uint32_t a, std::uint32_t b, std::uint32_t c)
 namespace gemm::ptx {
 
 /// tanh.approx.f32: relative error at most 2^-11. PTX ISA, "Floating Point Instructions: tanh".
-__device__ __forceinline__ float tanh_approx_f32(float value,
-                                                 emulator::Where where = emulator::Where::here()) {
+__device__ __forceinline__ float tanh_approx_f32(float value, Where where = Where::here()) {
   emulator::check_poison("tanh_approx_f32", value, where);
   if (value == 0 || !std::isfinite(value)) return std::tanh(value);
   constexpr int kDraws = 1 << 20;
@@ -78,8 +77,7 @@ __device__ __forceinline__ float tanh_approx_f32(float value,
 
 /// ex2.approx.ftz.f32: 2 to the power `value`, at most 2 units in the last place from the correctly rounded
 /// result; subnormal numbers become zero. PTX ISA, "Floating Point Instructions: ex2".
-__device__ __forceinline__ float ex2_approx_ftz_f32(float value,
-                                                    emulator::Where where = emulator::Where::here()) {
+__device__ __forceinline__ float ex2_approx_ftz_f32(float value, Where where = Where::here()) {
   emulator::check_poison("ex2_approx_ftz_f32", value, where);
   value = emulator::flushed(value);
   const auto exact = static_cast<float>(std::exp2(static_cast<double>(value)));
@@ -90,8 +88,7 @@ __device__ __forceinline__ float ex2_approx_ftz_f32(float value,
 
 /// rcp.approx.ftz.f32: 1 / value, off by at most 1 unit in the last place; subnormal numbers become zero.
 /// PTX ISA, "Floating Point Instructions: rcp".
-__device__ __forceinline__ float rcp_approx_ftz_f32(float value,
-                                                    emulator::Where where = emulator::Where::here()) {
+__device__ __forceinline__ float rcp_approx_ftz_f32(float value, Where where = Where::here()) {
   emulator::check_poison("rcp_approx_ftz_f32", value, where);
   value = emulator::flushed(value);
   if (value == 0) return std::copysign(std::numeric_limits<float>::infinity(), value);
@@ -107,8 +104,7 @@ __device__ __forceinline__ float rcp_approx_ftz_f32(float value,
 
 /// max.NaN.f32: the larger one; NaN if one of them is NaN, which fmaxf would hide. PTX ISA, "Floating Point
 /// Instructions: max".
-__device__ __forceinline__ float max_nan_f32(float a, float b,
-                                             emulator::Where where = emulator::Where::here()) {
+__device__ __forceinline__ float max_nan_f32(float a, float b, Where where = Where::here()) {
   emulator::check_poison("max_nan_f32", a, where);
   emulator::check_poison("max_nan_f32", b, where);
   if (std::isnan(a) || std::isnan(b)) return std::numeric_limits<float>::quiet_NaN();
@@ -118,7 +114,7 @@ __device__ __forceinline__ float max_nan_f32(float a, float b,
 /// fma.rn.bf16x2: a * b + c in each half, rounded once, subnormal numbers kept. PTX ISA, "Half Precision
 /// Floating Point Instructions: fma".
 __device__ __forceinline__ std::uint32_t fma_rn_bf16x2(std::uint32_t a, std::uint32_t b, std::uint32_t c,
-                                                       emulator::Where where = emulator::Where::here()) {
+                                                       Where where = Where::here()) {
   for (const std::uint32_t operand : {a, b, c})
     emulator::check_poison("fma_rn_bf16x2", std::bit_cast<float>(operand), where);
   return static_cast<std::uint32_t>(emulator::fma_bf16(a >> 16, b >> 16, c >> 16)) << 16 |

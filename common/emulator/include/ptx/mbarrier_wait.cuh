@@ -13,8 +13,7 @@ namespace gemm::ptx {
 
 /// mbarrier.try_wait.parity in a loop. The emulator's reports about the thread repeat what `info` says.
 __device__ __forceinline__ void mbarrier_wait_parity(std::uint64_t* barrier, std::uint32_t parity,
-                                                     const WaitInfo& info,
-                                                     emulator::Where where = emulator::Where::here()) {
+                                                     const WaitInfo& info, Where where = Where::here()) {
   emulator::note_activity({info.role, info.barrier, info.stage, info.k_tile}, where);
   trace_state(wait_state(info), info.stage, info.k_tile, info.role[0], where);
   while (!emulator::mbarrier_try_wait("mbarrier_wait_parity", barrier, parity, false, where)) {
@@ -23,9 +22,9 @@ __device__ __forceinline__ void mbarrier_wait_parity(std::uint64_t* barrier, std
 }
 
 /// The same with acquire at cluster scope.
-__device__ __forceinline__ void mbarrier_wait_parity_cluster(
-    std::uint64_t* barrier, std::uint32_t parity, const WaitInfo& info,
-    emulator::Where where = emulator::Where::here()) {
+__device__ __forceinline__ void mbarrier_wait_parity_cluster(std::uint64_t* barrier, std::uint32_t parity,
+                                                             const WaitInfo& info,
+                                                             Where where = Where::here()) {
   emulator::note_activity({info.role, info.barrier, info.stage, info.k_tile}, where);
   trace_state(wait_state(info), info.stage, info.k_tile, info.role[0], where);
   while (!emulator::mbarrier_try_wait("mbarrier_wait_parity_cluster", barrier, parity, true, where)) {
@@ -34,9 +33,10 @@ __device__ __forceinline__ void mbarrier_wait_parity_cluster(
 }
 
 /// The same without any order of accesses to memory, for tcgen05 instructions.
-__device__ __forceinline__ void mbarrier_wait_parity_relaxed_cluster(
-    std::uint64_t* barrier, std::uint32_t parity, const WaitInfo& info,
-    emulator::Where where = emulator::Where::here()) {
+__device__ __forceinline__ void mbarrier_wait_parity_relaxed_cluster(std::uint64_t* barrier,
+                                                                     std::uint32_t parity,
+                                                                     const WaitInfo& info,
+                                                                     Where where = Where::here()) {
   emulator::note_activity({info.role, info.barrier, info.stage, info.k_tile}, where);
   trace_state(wait_state(info), info.stage, info.k_tile, info.role[0], where);
   while (!emulator::mbarrier_try_wait("mbarrier_wait_parity_relaxed_cluster", barrier, parity,

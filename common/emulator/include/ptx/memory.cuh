@@ -34,7 +34,7 @@ inline constexpr bool kAccessible = std::is_trivially_copyable_v<T>&& std::has_s
 
 /// Reads sizeof(T) bytes (1, 2, 4, 8 or 16) from global memory; the address is a multiple of sizeof(T).
 template <typename T>
-__device__ EMULATOR_WRAPPER T ld_global(const T* address, emulator::Where where = emulator::Where::here()) {
+__device__ EMULATOR_WRAPPER T ld_global(const T* address, Where where = Where::here()) {
   static_assert(detail::kAccessible<T>, "one access moves 1, 2, 4, 8 or 16 bytes");
   emulator::global_read<detail::kAccessLog2<T>>(address, where);
   emulator::note_load(address);
@@ -47,15 +47,13 @@ __device__ EMULATOR_WRAPPER T ld_global(const T* address, emulator::Where where 
 }
 
 /// ld.global.L1::no_allocate: a read like any other here, because there is no L1.
-__device__ EMULATOR_WRAPPER uint4 ld_global_no_allocate(const uint4* address,
-                                                        emulator::Where where = emulator::Where::here()) {
+__device__ EMULATOR_WRAPPER uint4 ld_global_no_allocate(const uint4* address, Where where = Where::here()) {
   return ld_global(address, where);
 }
 
 /// Writes sizeof(T) bytes (1, 2, 4, 8 or 16) to global memory; the address is a multiple of sizeof(T).
 template <typename T>
-__device__ EMULATOR_WRAPPER void st_global(T* address, T value,
-                                           emulator::Where where = emulator::Where::here()) {
+__device__ EMULATOR_WRAPPER void st_global(T* address, T value, Where where = Where::here()) {
   static_assert(detail::kAccessible<T>, "one access moves 1, 2, 4, 8 or 16 bytes");
   emulator::check_poison_of("st_global", value, where);
   emulator::global_write<detail::kAccessLog2<T>>(address, where);
@@ -66,7 +64,7 @@ __device__ EMULATOR_WRAPPER void st_global(T* address, T value,
 
 /// Reads sizeof(T) bytes (1, 2, 4, 8 or 16) from shared memory; the address is a multiple of sizeof(T).
 template <typename T>
-__device__ EMULATOR_WRAPPER T ld_shared(const T* address, emulator::Where where = emulator::Where::here()) {
+__device__ EMULATOR_WRAPPER T ld_shared(const T* address, Where where = Where::here()) {
   static_assert(detail::kAccessible<T>, "one access moves 1, 2, 4, 8 or 16 bytes");
   emulator::shared_read<detail::kAccessLog2<T>>(address, where);
   if (emulator::attention()) [[unlikely]]
@@ -78,8 +76,7 @@ __device__ EMULATOR_WRAPPER T ld_shared(const T* address, emulator::Where where 
 
 /// Writes sizeof(T) bytes (1, 2, 4, 8 or 16) to shared memory; the address is a multiple of sizeof(T).
 template <typename T>
-__device__ EMULATOR_WRAPPER void st_shared(T* address, T value,
-                                           emulator::Where where = emulator::Where::here()) {
+__device__ EMULATOR_WRAPPER void st_shared(T* address, T value, Where where = Where::here()) {
   static_assert(detail::kAccessible<T>, "one access moves 1, 2, 4, 8 or 16 bytes");
   emulator::check_poison_of("st_shared", value, where);
   emulator::shared_write<detail::kAccessLog2<T>>(address, where);

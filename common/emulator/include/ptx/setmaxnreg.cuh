@@ -12,14 +12,14 @@ namespace gemm::ptx {
 
 /// setmaxnreg.dec.sync.aligned.u32: every thread keeps kRegisters and releases the rest.
 template <int kRegisters>
-__device__ __forceinline__ void setmaxnreg_dec(emulator::Where where = emulator::Where::here()) {
+__device__ __forceinline__ void setmaxnreg_dec(Where where = Where::here()) {
   static_assert(kRegisters >= 24 && kRegisters <= 256 && kRegisters % 8 == 0, "24 to 256, in steps of 8");
   emulator::set_max_registers("setmaxnreg_dec", kRegisters, false, where);
 }
 
 /// setmaxnreg.inc.sync.aligned.u32: waits until the pool can raise every thread to kRegisters.
 template <int kRegisters>
-__device__ __forceinline__ void setmaxnreg_inc(emulator::Where where = emulator::Where::here()) {
+__device__ __forceinline__ void setmaxnreg_inc(Where where = Where::here()) {
   static_assert(kRegisters >= 24 && kRegisters <= 256 && kRegisters % 8 == 0, "24 to 256, in steps of 8");
   emulator::set_max_registers("setmaxnreg_inc", kRegisters, true, where);
 }

@@ -16,7 +16,7 @@ inline constexpr int kDynamicSharedAlignment = 1024;
 /// constructed: the memory holds whatever the SM's last CTA left there, which here is NaNs.
 /// CUDA C++ Programming Guide, "__shared__".
 template <typename T>
-__device__ __forceinline__ T& dynamic_shared(emulator::Where where = emulator::Where::here()) {
+__device__ __forceinline__ T& dynamic_shared(Where where = Where::here()) {
   static_assert(alignof(T) <= kDynamicSharedAlignment, "dynamic shared memory is aligned to 1024 bytes");
   static_assert(__is_trivially_constructible(T), "shared memory is never constructed");
   T& shared = *static_cast<T*>(emulator::dynamic_shared(sizeof(T), where));
@@ -26,8 +26,7 @@ __device__ __forceinline__ T& dynamic_shared(emulator::Where where = emulator::W
 
 /// The 32-bit address in the shared state space that `pointer` stands for.
 /// PTX ISA, "Data Movement and Conversion Instructions: cvta".
-__device__ __forceinline__ std::uint32_t shared_address(const void* pointer,
-                                                        emulator::Where where = emulator::Where::here()) {
+__device__ __forceinline__ std::uint32_t shared_address(const void* pointer, Where where = Where::here()) {
   return emulator::shared_address(pointer, where);
 }
 

@@ -14,7 +14,7 @@ namespace gemm::ptx {
 /// tcgen05.cp.cta_group::{1,2}.128x256b
 template <int kCtaGroup = 1>
 __device__ __forceinline__ void tcgen05_cp_128x256b(std::uint32_t address, std::uint64_t descriptor,
-                                                    emulator::Where where = emulator::Where::here()) {
+                                                    Where where = Where::here()) {
   emulator::tcgen05("tcgen05_cp_128x256b", where)
       .copy("tcgen05_cp_128x256b", kCtaGroup, emulator::TensorCopyShape::k128x256b, address, descriptor,
             where);
@@ -23,7 +23,7 @@ __device__ __forceinline__ void tcgen05_cp_128x256b(std::uint32_t address, std::
 /// tcgen05.cp.cta_group::{1,2}.128x128b
 template <int kCtaGroup = 1>
 __device__ __forceinline__ void tcgen05_cp_128x128b(std::uint32_t address, std::uint64_t descriptor,
-                                                    emulator::Where where = emulator::Where::here()) {
+                                                    Where where = Where::here()) {
   emulator::tcgen05("tcgen05_cp_128x128b", where)
       .copy("tcgen05_cp_128x128b", kCtaGroup, emulator::TensorCopyShape::k128x128b, address, descriptor,
             where);
@@ -32,15 +32,16 @@ __device__ __forceinline__ void tcgen05_cp_128x128b(std::uint32_t address, std::
 /// tcgen05.cp.cta_group::{1,2}.4x256b
 template <int kCtaGroup = 1>
 __device__ __forceinline__ void tcgen05_cp_4x256b(std::uint32_t address, std::uint64_t descriptor,
-                                                  emulator::Where where = emulator::Where::here()) {
+                                                  Where where = Where::here()) {
   emulator::tcgen05("tcgen05_cp_4x256b", where)
       .copy("tcgen05_cp_4x256b", kCtaGroup, emulator::TensorCopyShape::k4x256b, address, descriptor, where);
 }
 
 /// tcgen05.cp.cta_group::{1,2}.64x128b.warpx2::02_13
 template <int kCtaGroup = 1>
-__device__ __forceinline__ void tcgen05_cp_64x128b_warpx2_02_13(
-    std::uint32_t address, std::uint64_t descriptor, emulator::Where where = emulator::Where::here()) {
+__device__ __forceinline__ void tcgen05_cp_64x128b_warpx2_02_13(std::uint32_t address,
+                                                                std::uint64_t descriptor,
+                                                                Where where = Where::here()) {
   emulator::tcgen05("tcgen05_cp_64x128b_warpx2_02_13", where)
       .copy("tcgen05_cp_64x128b_warpx2_02_13", kCtaGroup, emulator::TensorCopyShape::k64x128bWarps02And13,
             address, descriptor, where);
@@ -48,8 +49,9 @@ __device__ __forceinline__ void tcgen05_cp_64x128b_warpx2_02_13(
 
 /// tcgen05.cp.cta_group::{1,2}.64x128b.warpx2::01_23
 template <int kCtaGroup = 1>
-__device__ __forceinline__ void tcgen05_cp_64x128b_warpx2_01_23(
-    std::uint32_t address, std::uint64_t descriptor, emulator::Where where = emulator::Where::here()) {
+__device__ __forceinline__ void tcgen05_cp_64x128b_warpx2_01_23(std::uint32_t address,
+                                                                std::uint64_t descriptor,
+                                                                Where where = Where::here()) {
   emulator::tcgen05("tcgen05_cp_64x128b_warpx2_01_23", where)
       .copy("tcgen05_cp_64x128b_warpx2_01_23", kCtaGroup, emulator::TensorCopyShape::k64x128bWarps01And23,
             address, descriptor, where);
@@ -58,7 +60,7 @@ __device__ __forceinline__ void tcgen05_cp_64x128b_warpx2_01_23(
 /// tcgen05.cp.cta_group::{1,2}.32x128b.warpx4
 template <int kCtaGroup = 1>
 __device__ __forceinline__ void tcgen05_cp_32x128b_warpx4(std::uint32_t address, std::uint64_t descriptor,
-                                                          emulator::Where where = emulator::Where::here()) {
+                                                          Where where = Where::here()) {
   emulator::tcgen05("tcgen05_cp_32x128b_warpx4", where)
       .copy("tcgen05_cp_32x128b_warpx4", kCtaGroup, emulator::TensorCopyShape::k32x128bWarps0123, address,
             descriptor, where);
@@ -66,8 +68,7 @@ __device__ __forceinline__ void tcgen05_cp_32x128b_warpx4(std::uint32_t address,
 
 /// tcgen05.shift.cta_group::{1,2}.down
 template <int kCtaGroup = 1>
-__device__ __forceinline__ void tcgen05_shift_down(std::uint32_t address,
-                                                   emulator::Where where = emulator::Where::here()) {
+__device__ __forceinline__ void tcgen05_shift_down(std::uint32_t address, Where where = Where::here()) {
   emulator::tcgen05("tcgen05_shift_down", where).shift("tcgen05_shift_down", kCtaGroup, address, where);
 }
 

@@ -12,14 +12,12 @@
 namespace gemm::ptx {
 
 /// tcgen05.fence::before_thread_sync
-__device__ __forceinline__ void tcgen05_fence_before_thread_sync(
-    emulator::Where where = emulator::Where::here()) {
+__device__ __forceinline__ void tcgen05_fence_before_thread_sync(Where where = Where::here()) {
   emulator::tcgen05("tcgen05_fence_before_thread_sync", where).fence_before(where);
 }
 
 /// tcgen05.fence::after_thread_sync
-__device__ __forceinline__ void tcgen05_fence_after_thread_sync(
-    emulator::Where where = emulator::Where::here()) {
+__device__ __forceinline__ void tcgen05_fence_after_thread_sync(Where where = Where::here()) {
   emulator::tcgen05("tcgen05_fence_after_thread_sync", where).fence_after(where);
 }
 

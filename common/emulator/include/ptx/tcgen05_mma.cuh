@@ -18,7 +18,7 @@ namespace gemm::ptx {
 template <int kCtaGroup = 1>
 __device__ __forceinline__ void tcgen05_mma_f16_ss(std::uint32_t d, std::uint64_t a, std::uint64_t b,
                                                    std::uint32_t instruction, bool accumulate,
-                                                   emulator::Where where = emulator::Where::here()) {
+                                                   Where where = Where::here()) {
   trace_state(TraceState::kMultiply, where);
   emulator::tcgen05("tcgen05_mma_f16_ss", where)
       .multiply("tcgen05_mma_f16_ss", kCtaGroup, d, a, false, b, instruction, accumulate, where);
@@ -27,7 +27,7 @@ __device__ __forceinline__ void tcgen05_mma_f16_ss(std::uint32_t d, std::uint64_
 /// The same with A in tensor memory
 __device__ __forceinline__ void tcgen05_mma_f16_ts(std::uint32_t d, std::uint32_t a, std::uint64_t b,
                                                    std::uint32_t instruction, bool accumulate,
-                                                   emulator::Where where = emulator::Where::here()) {
+                                                   Where where = Where::here()) {
   trace_state(TraceState::kMultiply, where);
   emulator::tcgen05("tcgen05_mma_f16_ts", where)
       .multiply("tcgen05_mma_f16_ts", 1, d, a, true, b, instruction, accumulate, where);
@@ -35,8 +35,7 @@ __device__ __forceinline__ void tcgen05_mma_f16_ts(std::uint32_t d, std::uint32_
 
 /// tcgen05.commit.cta_group::{1,2}.mbarrier::arrive::one.shared::cluster.b64
 template <int kCtaGroup = 1>
-__device__ __forceinline__ void tcgen05_commit(std::uint64_t* barrier,
-                                               emulator::Where where = emulator::Where::here()) {
+__device__ __forceinline__ void tcgen05_commit(std::uint64_t* barrier, Where where = Where::here()) {
   emulator::tcgen05("tcgen05_commit", where)
       .commit("tcgen05_commit", kCtaGroup, barrier, std::nullopt, where);
 }
@@ -44,7 +43,7 @@ __device__ __forceinline__ void tcgen05_commit(std::uint64_t* barrier,
 /// tcgen05.commit...multicast::cluster
 template <int kCtaGroup = 1>
 __device__ __forceinline__ void tcgen05_commit_multicast(std::uint64_t* barrier, std::uint16_t ctas,
-                                                         emulator::Where where = emulator::Where::here()) {
+                                                         Where where = Where::here()) {
   emulator::tcgen05("tcgen05_commit_multicast", where)
       .commit("tcgen05_commit_multicast", kCtaGroup, barrier, ctas, where);
 }

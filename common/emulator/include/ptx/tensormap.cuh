@@ -17,8 +17,8 @@
 namespace gemm::ptx {
 
 /// tensormap.replace.tile.global_address.shared::cta.b1024.b64
-__device__ __forceinline__ void tensormap_replace_global_address_shared(
-    TensorMap* map, const void* address, emulator::Where where = emulator::Where::here()) {
+__device__ __forceinline__ void tensormap_replace_global_address_shared(TensorMap* map, const void* address,
+                                                                        Where where = Where::here()) {
   emulator::tensormap_replace(map,
                               {"tensormap_replace_global_address_shared", emulator::MapField::kGlobalAddress,
                                0, reinterpret_cast<std::uintptr_t>(address), true},
@@ -27,8 +27,8 @@ __device__ __forceinline__ void tensormap_replace_global_address_shared(
 
 /// tensormap.replace.tile.global_dim.shared::cta.b1024.b32
 template <int kDimension>
-__device__ __forceinline__ void tensormap_replace_global_dim_shared(
-    TensorMap* map, std::uint32_t elements, emulator::Where where = emulator::Where::here()) {
+__device__ __forceinline__ void tensormap_replace_global_dim_shared(TensorMap* map, std::uint32_t elements,
+                                                                    Where where = Where::here()) {
   emulator::tensormap_replace(
       map,
       {"tensormap_replace_global_dim_shared", emulator::MapField::kGlobalDim, kDimension, elements, true},
@@ -37,8 +37,8 @@ __device__ __forceinline__ void tensormap_replace_global_dim_shared(
 
 /// tensormap.replace.tile.global_stride.shared::cta.b1024.b64
 template <int kStride>
-__device__ __forceinline__ void tensormap_replace_global_stride_shared(
-    TensorMap* map, std::uint64_t bytes, emulator::Where where = emulator::Where::here()) {
+__device__ __forceinline__ void tensormap_replace_global_stride_shared(TensorMap* map, std::uint64_t bytes,
+                                                                       Where where = Where::here()) {
   emulator::tensormap_replace(
       map,
       {"tensormap_replace_global_stride_shared", emulator::MapField::kGlobalStride, kStride, bytes, true},
@@ -46,8 +46,8 @@ __device__ __forceinline__ void tensormap_replace_global_stride_shared(
 }
 
 /// tensormap.replace.tile.global_address.global.b1024.b64
-__device__ __forceinline__ void tensormap_replace_global_address_global(
-    TensorMap* map, const void* address, emulator::Where where = emulator::Where::here()) {
+__device__ __forceinline__ void tensormap_replace_global_address_global(TensorMap* map, const void* address,
+                                                                        Where where = Where::here()) {
   emulator::tensormap_replace(map,
                               {"tensormap_replace_global_address_global", emulator::MapField::kGlobalAddress,
                                0, reinterpret_cast<std::uintptr_t>(address), false},
@@ -56,8 +56,8 @@ __device__ __forceinline__ void tensormap_replace_global_address_global(
 
 /// tensormap.replace.tile.global_dim.global.b1024.b32
 template <int kDimension>
-__device__ __forceinline__ void tensormap_replace_global_dim_global(
-    TensorMap* map, std::uint32_t elements, emulator::Where where = emulator::Where::here()) {
+__device__ __forceinline__ void tensormap_replace_global_dim_global(TensorMap* map, std::uint32_t elements,
+                                                                    Where where = Where::here()) {
   emulator::tensormap_replace(
       map,
       {"tensormap_replace_global_dim_global", emulator::MapField::kGlobalDim, kDimension, elements, false},
@@ -66,8 +66,8 @@ __device__ __forceinline__ void tensormap_replace_global_dim_global(
 
 /// tensormap.replace.tile.global_stride.global.b1024.b64
 template <int kStride>
-__device__ __forceinline__ void tensormap_replace_global_stride_global(
-    TensorMap* map, std::uint64_t bytes, emulator::Where where = emulator::Where::here()) {
+__device__ __forceinline__ void tensormap_replace_global_stride_global(TensorMap* map, std::uint64_t bytes,
+                                                                       Where where = Where::here()) {
   emulator::tensormap_replace(
       map,
       {"tensormap_replace_global_stride_global", emulator::MapField::kGlobalStride, kStride, bytes, false},
@@ -75,26 +75,26 @@ __device__ __forceinline__ void tensormap_replace_global_stride_global(
 }
 
 /// tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned
-__device__ __forceinline__ void tensormap_cp_fenceproxy_release_gpu(
-    TensorMap* global, const TensorMap* shared, emulator::Where where = emulator::Where::here()) {
+__device__ __forceinline__ void tensormap_cp_fenceproxy_release_gpu(TensorMap* global,
+                                                                    const TensorMap* shared,
+                                                                    Where where = Where::here()) {
   emulator::tensormap_cp_fenceproxy(emulator::FenceScope::kGpu, global, shared, where);
 }
 
 /// fence.proxy.tensormap::generic.release.gpu
-__device__ __forceinline__ void fence_proxy_tensormap_release_gpu(
-    emulator::Where where = emulator::Where::here()) {
+__device__ __forceinline__ void fence_proxy_tensormap_release_gpu(Where where = Where::here()) {
   emulator::fence_proxy_tensormap_release(emulator::FenceScope::kGpu, where);
 }
 
 /// fence.proxy.tensormap::generic.acquire.gpu
-__device__ __forceinline__ void fence_proxy_tensormap_acquire_gpu(
-    const TensorMap* global, emulator::Where where = emulator::Where::here()) {
+__device__ __forceinline__ void fence_proxy_tensormap_acquire_gpu(const TensorMap* global,
+                                                                  Where where = Where::here()) {
   emulator::fence_proxy_tensormap_acquire(emulator::FenceScope::kGpu, global, where);
 }
 
 /// fence.proxy.tensormap::generic.acquire.sys
-__device__ __forceinline__ void fence_proxy_tensormap_acquire_sys(
-    const TensorMap* global, emulator::Where where = emulator::Where::here()) {
+__device__ __forceinline__ void fence_proxy_tensormap_acquire_sys(const TensorMap* global,
+                                                                  Where where = Where::here()) {
   emulator::fence_proxy_tensormap_acquire(emulator::FenceScope::kSys, global, where);
 }
 

@@ -6,6 +6,7 @@
 
 #include "emulator/timeline/timeline.h"
 #include "ptx/trace_state.h"
+#include "ptx/where.cuh"
 
 namespace gemm::ptx {
 
@@ -13,20 +14,20 @@ namespace gemm::ptx {
 inline constexpr bool kTraces = true;
 
 /// From now on the calling warp does this. Lanes are put together by `where`: the place in the kernel.
-inline void trace_state(TraceState state, int stage, int k_tile, char role, emulator::Where where) {
+inline void trace_state(TraceState state, int stage, int k_tile, char role, Where where) {
   if (emulator::timeline_on()) [[unlikely]]
     emulator::log_state(state, stage, k_tile, role, where);
 }
-inline void trace_state(TraceState state, int stage, emulator::Where where = emulator::Where::here()) {
+inline void trace_state(TraceState state, int stage, Where where = Where::here()) {
   trace_state(state, stage, -1, 0, where);
 }
-inline void trace_state(TraceState state, emulator::Where where = emulator::Where::here()) {
+inline void trace_state(TraceState state, Where where = Where::here()) {
   trace_state(state, -1, -1, 0, where);
 }
 
 /// Arithmetic in plain C++ takes no time in the model of a timeline. Where its time is the point, the kernel
 /// says how many instructions a thread executes here.
-inline void trace_arithmetic(int instructions, emulator::Where where = emulator::Where::here()) {
+inline void trace_arithmetic(int instructions, Where where = Where::here()) {
   if (emulator::timeline_on()) [[unlikely]]
     emulator::log_together(emulator::OperationKind::kArithmetic, static_cast<std::uint32_t>(instructions), 0,
                            0, where);

@@ -30,7 +30,7 @@ inline const void* nans() {
 /// A copy of NaNs, of `bytes`, a multiple of 16 and at most 64 KB, that signals `full` like the loads beside
 /// it, and is expected there. On the GPU nothing happens.
 __device__ __forceinline__ void fill_unused(void* shared, int bytes, std::uint64_t* full,
-                                            emulator::Where where = emulator::Where::here()) {
+                                            Where where = Where::here()) {
   if (bytes == 0) return;
   mbarrier_expect_tx(full, static_cast<std::uint32_t>(bytes), where);
   cp_async_bulk(shared, detail::nans(), static_cast<std::uint32_t>(bytes), full, where);

@@ -17,19 +17,19 @@ namespace gemm::ptx {
 inline constexpr bool kHasWgmma = true;
 
 /// wgmma.fence.sync.aligned
-__device__ __forceinline__ void wgmma_fence(emulator::Where where = emulator::Where::here()) {
+__device__ __forceinline__ void wgmma_fence(Where where = Where::here()) {
   trace_state(TraceState::kMultiply, where);
   emulator::wgmma_fence(where);
 }
 
 /// wgmma.commit_group.sync.aligned
-__device__ __forceinline__ void wgmma_commit_group(emulator::Where where = emulator::Where::here()) {
+__device__ __forceinline__ void wgmma_commit_group(Where where = Where::here()) {
   emulator::wgmma_commit_group(where);
 }
 
 /// wgmma.wait_group.sync.aligned: waits until at most kPending of the latest groups are still running.
 template <int kPending>
-__device__ __forceinline__ void wgmma_wait_group(emulator::Where where = emulator::Where::here()) {
+__device__ __forceinline__ void wgmma_wait_group(Where where = Where::here()) {
   static_assert(kPending >= 0 && kPending <= 7, "the instruction encodes 0 to 7 groups");
   if constexpr (kPending == 0) trace_state(TraceState::kDrain, where);
   emulator::wgmma_wait_group(kPending, where);
@@ -38,13 +38,11 @@ __device__ __forceinline__ void wgmma_wait_group(emulator::Where where = emulato
 
 /// A word to the GPU's compiler. Here it says where accumulators are: they are watched from now on.
 template <int kCount>
-__device__ __forceinline__ void wgmma_fence_operand(float (&d)[kCount],
-                                                    emulator::Where where = emulator::Where::here()) {
+__device__ __forceinline__ void wgmma_fence_operand(float (&d)[kCount], Where where = Where::here()) {
   emulator::wgmma_fence_operand(d, kCount, where);
 }
 template <int kCount>
-__device__ __forceinline__ void wgmma_fence_operand(std::int32_t (&d)[kCount],
-                                                    emulator::Where where = emulator::Where::here()) {
+__device__ __forceinline__ void wgmma_fence_operand(std::int32_t (&d)[kCount], Where where = Where::here()) {
   emulator::wgmma_fence_operand(d, kCount, where);
 }
 /// Of a fragment of A.

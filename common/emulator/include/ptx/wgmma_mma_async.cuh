@@ -14,7 +14,7 @@ template <int kN>
 // NOLINTNEXTLINE(readability-identifier-naming): the opcode's name
 __device__ __forceinline__ void wgmma_m64nNk16_f32_bf16_ss(float (&d)[kN / 2], std::uint64_t a,
                                                            std::uint64_t b, int scale_d,
-                                                           emulator::Where where = emulator::Where::here()) {
+                                                           Where where = Where::here()) {
   static_assert(kN % 8 == 0 && kN >= 8 && kN <= 256, "a wgmma is 8 to 256 columns wide, in steps of 8");
   emulator::wgmma_mma("wgmma_m64nNk16_f32_bf16_ss", kN, d, a, nullptr, b, scale_d != 0, where);
 }
@@ -24,7 +24,7 @@ template <int kN>
 // NOLINTNEXTLINE(readability-identifier-naming): the opcode's name
 __device__ __forceinline__ void wgmma_m64nNk16_f32_bf16_rs(float (&d)[kN / 2], const std::uint32_t (&a)[4],
                                                            std::uint64_t b, int scale_d,
-                                                           emulator::Where where = emulator::Where::here()) {
+                                                           Where where = Where::here()) {
   static_assert(kN % 8 == 0 && kN >= 8 && kN <= 256, "a wgmma is 8 to 256 columns wide, in steps of 8");
   emulator::wgmma_mma("wgmma_m64nNk16_f32_bf16_rs", kN, d, 0, a, b, scale_d != 0, where);
 }

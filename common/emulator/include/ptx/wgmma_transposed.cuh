@@ -15,7 +15,7 @@ template <int kN, int kTnspA, int kTnspB>
 // NOLINTNEXTLINE(readability-identifier-naming): the opcode's name
 __device__ __forceinline__ void wgmma_m64nNk16_f32_bf16_ss(float (&d)[kN / 2], std::uint64_t a,
                                                            std::uint64_t b, int scale_d,
-                                                           emulator::Where where = emulator::Where::here()) {
+                                                           Where where = Where::here()) {
   static_assert(kN % 8 == 0 && kN >= 8 && kN <= 256, "a wgmma is 8 to 256 columns wide, in steps of 8");
   emulator::wgmma_mma("wgmma_m64nNk16_f32_bf16_ss", kN, d, a, nullptr, b, scale_d != 0, where, {},
                       {kTnspA != 0, kTnspB != 0});
@@ -26,7 +26,7 @@ template <int kN, int kTnspB>
 // NOLINTNEXTLINE(readability-identifier-naming): the opcode's name
 __device__ __forceinline__ void wgmma_m64nNk16_f32_bf16_rs(float (&d)[kN / 2], const std::uint32_t (&a)[4],
                                                            std::uint64_t b, int scale_d,
-                                                           emulator::Where where = emulator::Where::here()) {
+                                                           Where where = Where::here()) {
   static_assert(kN % 8 == 0 && kN >= 8 && kN <= 256, "a wgmma is 8 to 256 columns wide, in steps of 8");
   emulator::wgmma_mma("wgmma_m64nNk16_f32_bf16_rs", kN, d, 0, a, b, scale_d != 0, where, {},
                       {false, kTnspB != 0});
@@ -37,7 +37,7 @@ template <int kN, int kTnspA, int kTnspB>
 // NOLINTNEXTLINE(readability-identifier-naming): the opcode's name
 __device__ __forceinline__ void wgmma_m64nNk16_f32_f16_ss(float (&d)[kN / 2], std::uint64_t a,
                                                           std::uint64_t b, int scale_d,
-                                                          emulator::Where where = emulator::Where::here()) {
+                                                          Where where = Where::here()) {
   static_assert(kN % 8 == 0 && kN >= 8 && kN <= 256, "a wgmma is 8 to 256 columns wide, in steps of 8");
   emulator::wgmma_mma("wgmma_m64nNk16_f32_f16_ss", kN, d, a, nullptr, b, scale_d != 0, where,
                       {Type::kFp16, Type::kFp16}, {kTnspA != 0, kTnspB != 0});
@@ -48,7 +48,7 @@ template <int kN, int kTnspB>
 // NOLINTNEXTLINE(readability-identifier-naming): the opcode's name
 __device__ __forceinline__ void wgmma_m64nNk16_f32_f16_rs(float (&d)[kN / 2], const std::uint32_t (&a)[4],
                                                           std::uint64_t b, int scale_d,
-                                                          emulator::Where where = emulator::Where::here()) {
+                                                          Where where = Where::here()) {
   static_assert(kN % 8 == 0 && kN >= 8 && kN <= 256, "a wgmma is 8 to 256 columns wide, in steps of 8");
   emulator::wgmma_mma("wgmma_m64nNk16_f32_f16_rs", kN, d, 0, a, b, scale_d != 0, where,
                       {Type::kFp16, Type::kFp16}, {false, kTnspB != 0});

@@ -14,7 +14,7 @@ template <int kN>
 // NOLINTNEXTLINE(readability-identifier-naming): the opcode's name
 __device__ __forceinline__ void wgmma_m64nNk16_f32_f16_ss(float (&d)[kN / 2], std::uint64_t a,
                                                           std::uint64_t b, int scale_d,
-                                                          emulator::Where where = emulator::Where::here()) {
+                                                          Where where = Where::here()) {
   static_assert(kN % 8 == 0 && kN >= 8 && kN <= 256, "a wgmma is 8 to 256 columns wide, in steps of 8");
   emulator::wgmma_mma("wgmma_m64nNk16_f32_f16_ss", kN, d, a, nullptr, b, scale_d != 0, where,
                       {Type::kFp16, Type::kFp16});
@@ -25,7 +25,7 @@ template <int kN>
 // NOLINTNEXTLINE(readability-identifier-naming): the opcode's name
 __device__ __forceinline__ void wgmma_m64nNk8_f32_tf32_ss(float (&d)[kN / 2], std::uint64_t a,
                                                           std::uint64_t b, int scale_d,
-                                                          emulator::Where where = emulator::Where::here()) {
+                                                          Where where = Where::here()) {
   static_assert(kN % 8 == 0 && kN >= 8 && kN <= 256, "a wgmma is 8 to 256 columns wide, in steps of 8");
   emulator::wgmma_mma("wgmma_m64nNk8_f32_tf32_ss", kN, d, a, nullptr, b, scale_d != 0, where,
                       {Type::kTf32, Type::kTf32});
@@ -34,9 +34,9 @@ __device__ __forceinline__ void wgmma_m64nNk8_f32_tf32_ss(float (&d)[kN / 2], st
 /// wgmma.mma_async.sync.aligned.m64nNk32.f32.e4m3.e4m3
 template <int kN>
 // NOLINTNEXTLINE(readability-identifier-naming): the opcode's name
-__device__ __forceinline__ void wgmma_m64nNk32_f32_e4m3_e4m3_ss(
-    float (&d)[kN / 2], std::uint64_t a, std::uint64_t b, int scale_d,
-    emulator::Where where = emulator::Where::here()) {
+__device__ __forceinline__ void wgmma_m64nNk32_f32_e4m3_e4m3_ss(float (&d)[kN / 2], std::uint64_t a,
+                                                                std::uint64_t b, int scale_d,
+                                                                Where where = Where::here()) {
   static_assert(kN % 8 == 0 && kN >= 8 && kN <= 256, "a wgmma is 8 to 256 columns wide, in steps of 8");
   emulator::wgmma_mma("wgmma_m64nNk32_f32_e4m3_e4m3_ss", kN, d, a, nullptr, b, scale_d != 0, where,
                       {Type::kE4m3, Type::kE4m3});
@@ -45,9 +45,9 @@ __device__ __forceinline__ void wgmma_m64nNk32_f32_e4m3_e4m3_ss(
 /// wgmma.mma_async.sync.aligned.m64nNk32.f32.e4m3.e5m2
 template <int kN>
 // NOLINTNEXTLINE(readability-identifier-naming): the opcode's name
-__device__ __forceinline__ void wgmma_m64nNk32_f32_e4m3_e5m2_ss(
-    float (&d)[kN / 2], std::uint64_t a, std::uint64_t b, int scale_d,
-    emulator::Where where = emulator::Where::here()) {
+__device__ __forceinline__ void wgmma_m64nNk32_f32_e4m3_e5m2_ss(float (&d)[kN / 2], std::uint64_t a,
+                                                                std::uint64_t b, int scale_d,
+                                                                Where where = Where::here()) {
   static_assert(kN % 8 == 0 && kN >= 8 && kN <= 256, "a wgmma is 8 to 256 columns wide, in steps of 8");
   emulator::wgmma_mma("wgmma_m64nNk32_f32_e4m3_e5m2_ss", kN, d, a, nullptr, b, scale_d != 0, where,
                       {Type::kE4m3, Type::kE5m2});
@@ -56,9 +56,9 @@ __device__ __forceinline__ void wgmma_m64nNk32_f32_e4m3_e5m2_ss(
 /// wgmma.mma_async.sync.aligned.m64nNk32.f32.e5m2.e4m3
 template <int kN>
 // NOLINTNEXTLINE(readability-identifier-naming): the opcode's name
-__device__ __forceinline__ void wgmma_m64nNk32_f32_e5m2_e4m3_ss(
-    float (&d)[kN / 2], std::uint64_t a, std::uint64_t b, int scale_d,
-    emulator::Where where = emulator::Where::here()) {
+__device__ __forceinline__ void wgmma_m64nNk32_f32_e5m2_e4m3_ss(float (&d)[kN / 2], std::uint64_t a,
+                                                                std::uint64_t b, int scale_d,
+                                                                Where where = Where::here()) {
   static_assert(kN % 8 == 0 && kN >= 8 && kN <= 256, "a wgmma is 8 to 256 columns wide, in steps of 8");
   emulator::wgmma_mma("wgmma_m64nNk32_f32_e5m2_e4m3_ss", kN, d, a, nullptr, b, scale_d != 0, where,
                       {Type::kE5m2, Type::kE4m3});
@@ -67,9 +67,9 @@ __device__ __forceinline__ void wgmma_m64nNk32_f32_e5m2_e4m3_ss(
 /// wgmma.mma_async.sync.aligned.m64nNk32.f32.e5m2.e5m2
 template <int kN>
 // NOLINTNEXTLINE(readability-identifier-naming): the opcode's name
-__device__ __forceinline__ void wgmma_m64nNk32_f32_e5m2_e5m2_ss(
-    float (&d)[kN / 2], std::uint64_t a, std::uint64_t b, int scale_d,
-    emulator::Where where = emulator::Where::here()) {
+__device__ __forceinline__ void wgmma_m64nNk32_f32_e5m2_e5m2_ss(float (&d)[kN / 2], std::uint64_t a,
+                                                                std::uint64_t b, int scale_d,
+                                                                Where where = Where::here()) {
   static_assert(kN % 8 == 0 && kN >= 8 && kN <= 256, "a wgmma is 8 to 256 columns wide, in steps of 8");
   emulator::wgmma_mma("wgmma_m64nNk32_f32_e5m2_e5m2_ss", kN, d, a, nullptr, b, scale_d != 0, where,
                       {Type::kE5m2, Type::kE5m2});
@@ -80,7 +80,7 @@ template <int kN>
 // NOLINTNEXTLINE(readability-identifier-naming): the opcode's name
 __device__ __forceinline__ void wgmma_m64nNk32_s32_s8_ss(std::int32_t (&d)[kN / 2], std::uint64_t a,
                                                          std::uint64_t b, int scale_d,
-                                                         emulator::Where where = emulator::Where::here()) {
+                                                         Where where = Where::here()) {
   static_assert((kN % 16 == 0 || kN == 8 || kN == 24) && kN >= 8 && kN <= 256,
                 "an integer wgmma is 8, 16 or 24 columns wide, or 32 to 256 in steps of 16");
   emulator::wgmma_mma("wgmma_m64nNk32_s32_s8_ss", kN, d, a, nullptr, b, scale_d != 0, where,
