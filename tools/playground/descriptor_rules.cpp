@@ -42,8 +42,7 @@ void examine_swizzled(const ptx::MatrixDescriptor& d, std::uint32_t rows, Descri
   if (pattern_row != 0) {
     findings.odd.push_back(
         fmt::format("row 0 lies on row {} of the swizzle's pattern, which begins at multiples of {}: right "
-                    "only if it is row "
-                    "{} of a tile that begins there",
+                    "only if it is row {} of a tile that begins there",
                     pattern_row, period, pattern_row));
   }
   if (d.base_offset != 0) {
@@ -80,10 +79,10 @@ void examine_plain(const ptx::MatrixDescriptor& d, std::uint32_t rows, Descripto
                     d.leading_bytes));
   }
   if (rows > kBlockRows && d.stride_bytes < kBlockBytes) {
-    findings.wrong.push_back(fmt::format(
-        "the stride is {} bytes, so rows 8 to 15 overlap rows 0 to 7; blocks of 8 rows x 16 bytes are 128 "
-        "bytes",
-        d.stride_bytes));
+    findings.wrong.push_back(
+        fmt::format("the stride is {} bytes, so rows 8 to 15 overlap rows 0 to 7; blocks of 8 rows x 16 "
+                    "bytes are 128 bytes",
+                    d.stride_bytes));
   }
   if (rows > kBlockRows && d.leading_bytes == d.stride_bytes && d.leading_bytes >= kBlockBytes) {
     findings.wrong.push_back(fmt::format(

@@ -15,8 +15,7 @@ gemm::ptx::TensorMapSpec decode_tensor_map(const TensorMapBytes& bytes) {
   if (!emulator::decode_tensor_map(bits, spec)) {
     throw harness::Error(
         "these 128 bytes are no tensor map of the emulator: its first word or its checksum is missing. A map "
-        "made by "
-        "a driver cannot be decoded, its layout is not documented");
+        "made by a driver cannot be decoded, its layout is not documented");
   }
   return spec;
 }

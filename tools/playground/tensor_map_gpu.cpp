@@ -7,8 +7,7 @@ namespace play {
 gemm::ptx::TensorMapSpec decode_tensor_map(const TensorMapBytes&) {
   throw harness::Error(
       "a CUtensorMap is opaque (CUDA Driver API, \"Tensor Map Object Management\"), so only the emulator "
-      "decodes maps, "
-      "and only its own: add --backend emulator");
+      "decodes maps, and only its own: add --backend emulator");
 }
 
 }  // namespace play

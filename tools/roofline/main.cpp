@@ -88,10 +88,10 @@ int measure(bool quick, const std::string& json) {
   }
   for (const roofline::Figure& figure : figures) {
     if (!roofline::is_impossible(figure)) continue;
-    throw harness::Error(fmt::format(
-        "{} is outside of what the hardware can do, so this program measured something else; do not use "
-        "its numbers",
-        figure.name));
+    throw harness::Error(
+        fmt::format("{} is outside of what the hardware can do, so this program measured something else; do "
+                    "not use its numbers",
+                    figure.name));
   }
   return harness::kExitOk;
 }

@@ -282,13 +282,13 @@ void add_shared(Bench& bench) {
   }
   // Each group of eight lanes meets in one group of four banks, though over the 32 lanes all banks are used
   // alike: tells whether the hardware serves fixed groups of eight lanes.
-  add_read<PlainLoad<uint4>>(bench,
-                             {.name = "shared.read",
-                              .what = "ld.shared.v4, eight neighbouring lanes read one 16-byte column of "
-                                      "eight rows of 128 bytes",
-                              .parameters = {{"pattern", "column"}, {"conflict_ways", 8}},
-                              .pattern = pattern_of([](int lane) { return lane % 8 * 128 + lane / 8 * 16; }),
-                              .bytes_per_lane = 16});
+  add_read<PlainLoad<uint4>>(
+      bench,
+      {.name = "shared.read",
+       .what = "ld.shared.v4, eight neighbouring lanes read one 16-byte column of eight rows of 128 bytes",
+       .parameters = {{"pattern", "column"}, {"conflict_ways", 8}},
+       .pattern = pattern_of([](int lane) { return lane % 8 * 128 + lane / 8 * 16; }),
+       .bytes_per_lane = 16});
 
   add_ldmatrix(bench, "plain", 128, "rows of 64 bf16",
                [](int row, int chunk) { return row * 128 + chunk * 16; });

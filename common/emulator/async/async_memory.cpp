@@ -165,19 +165,16 @@ std::string take_outside_loads() {
   take(unread(), [](std::uint64_t count, const std::string& first) {
     return fmt::format(
         "what {} bulk load{} brought was overwritten by the next one before anybody had read it, in part or "
-        "as "
-        "a whole: {}{}. Nobody reads that part of the stage: look at where who should begins to read (its "
+        "as a whole: {}{}. Nobody reads that part of the stage: look at where who should begins to read (its "
         "descriptor or its address, by the warpgroup, the slab of K, the panel), and at the strides.",
         count, count == 1 ? "" : "s", count == 1 ? "" : "the first was ", first);
   });
-  take_loads(
-      outside_rows(), "the box begins behind the last row that the tensor map covers",
-      "An extent (a number of blocks or groups) that is rounded down where it is rounded up leaves out "
-      "the last, incomplete one.");
-  take_loads(
-      outside_loads(), "the box lies more than a tile outside of what the tensor map covers",
-      "Does the map cover the whole matrix (all groups, all batches), and are the coordinates those of "
-      "elements?");
+  take_loads(outside_rows(), "the box begins behind the last row that the tensor map covers",
+             "An extent (a number of blocks or groups) that is rounded down where it is rounded up leaves "
+             "out the last, incomplete one.");
+  take_loads(outside_loads(), "the box lies more than a tile outside of what the tensor map covers",
+             "Does the map cover the whole matrix (all groups, all batches), and are the coordinates those "
+             "of elements?");
   return text;
 }
 
@@ -210,8 +207,7 @@ std::string take_outside_stores() {
   if (count == 0) return {};
   return fmt::format(
       "{} bulk store{} moved nothing, because the box lies wholly outside of what the tensor map covers: "
-      "{}{}. "
-      "Where that is a tile of D, look at the coordinates, and at which tiles this map is for.",
+      "{}{}. Where that is a tile of D, look at the coordinates, and at which tiles this map is for.",
       count, count == 1 ? "" : "s", count == 1 ? "" : "the first was ", stores.first);
 }
 

@@ -36,7 +36,7 @@ void CpAsyncEngine::issue(const char* what, void* shared, const void* global, un
   Thread& thread = running_thread();
   if (source_bytes < 0 || static_cast<unsigned>(source_bytes) > bytes) {
     fail("cp-async-size",
-         Report(fmt::format("{} is told to read {} bytes", what, source_bytes))
+         Report("{} is told to read {} bytes", what, source_bytes)
              .line("where", where.text())
              .line("by", name_thread(thread))
              .rule(fmt::format("between 0 and {} bytes are read, the rest is filled with zeros", bytes),
@@ -46,11 +46,11 @@ void CpAsyncEngine::issue(const char* what, void* shared, const void* global, un
   const auto source = reinterpret_cast<std::uintptr_t>(global);
   if (source % bytes != 0) {
     fail("global-misaligned",
-         Report(fmt::format("{} from a misaligned address", what))
+         Report("{} from a misaligned address", what)
              .line("where", where.text())
              .line("by", name_thread(thread))
-             .line("address", fmt::format("{}, {:#x}: {} bytes off a multiple of {}", name_address(source),
-                                          source, source % bytes, bytes))
+             .line("address", "{}, {:#x}: {} bytes off a multiple of {}", name_address(source), source,
+                   source % bytes, bytes)
              .rule("source and destination are multiples of the copy size", kCpAsyncSection)
              .str());
   }
@@ -204,14 +204,12 @@ void CpAsyncEngine::thread_exits(Thread& thread) {
   const Operation& operation = operations_[found->second.operations.front() - 1];
   const std::uint64_t committed = found->second.committed;
   fail("cp-async-pending-at-exit",
-       Report(fmt::format("a thread returns from the kernel with {} cp.async {} that it has not waited for",
-                          found->second.operations.size(),
-                          found->second.operations.size() == 1 ? "copy" : "copies"))
+       Report("a thread returns from the kernel with {} cp.async {} that it has not waited for",
+              found->second.operations.size(), found->second.operations.size() == 1 ? "copy" : "copies")
            .line("by", name_thread(thread))
-           .line("oldest", fmt::format("{} at {}, {}", operation.what, operation.where.text(),
-                                       operation.group > committed
-                                           ? "not committed to a group"
-                                           : fmt::format("group {} of {}", operation.group, committed)))
+           .line("oldest", "{} at {}, {}", operation.what, operation.where.text(),
+                 operation.group > committed ? "not committed to a group"
+                                             : fmt::format("group {} of {}", operation.group, committed))
            .rule("a copy is complete only after cp.async.wait_group or wait_all; its destination may already "
                  "belong to the next CTA",
                  kCpAsyncSection)
@@ -247,59 +245,54 @@ void CpAsyncEngine::fail_touched(std::uint32_t id, const std::string& bytes, Acc
   Report report(read ? "a read of bytes that a cp.async is still bringing"
                      : "a write to bytes that a cp.async is still bringing");
   report.line("bytes", bytes);
-  report.line("copy", fmt::format("{} at {} by {}", operation.what, operation.where.text(),
-                                  name_thread(*operation.thread)));
+  report.line("copy", "{} at {} by {}", operation.what, operation.where.text(),
+              name_thread(*operation.thread));
   if (operation.group > stream.committed) {
-    report.line("group",
-                fmt::format("not committed yet; the thread has committed {} groups and waited for {}",
-                            stream.committed, stream.finished));
+    report.line("group", "not committed yet; the thread has committed {} groups and waited for {}",
+                stream.committed, stream.finished);
   } else {
-    report.line("group", fmt::format("{} of {} committed; the thread has waited for groups up to {}",
-                                     operation.group, stream.committed, stream.finished));
+    report.line("group", "{} of {} committed; the thread has waited for groups up to {}", operation.group,
+                stream.committed, stream.finished);
   }
-  report.line(read ? "read" : "write", fmt::format("{} by {}", where.text(), name_thread(thread)));
+  report.line(read ? "read" : "write", "{} by {}", where.text(), name_thread(thread));
   const std::optional<int> k_tile =
       operation.source_bytes > 0 ? k_tile_of(gang_.grid, operation.global) : std::nullopt;
-  if (k_tile) report.line("content", fmt::format("k-tile {} is to come", *k_tile));
+  if (k_tile) report.line("content", "k-tile {} is to come", *k_tile);
   // The copy is older than the latest wait, and its group is not.
   const bool committed_late =
       operation.waits < stream.waits && operation.group > stream.at_wait && stream.waited.line() != 0;
   if (committed_late) {
     report.line("waited",
-                fmt::format("wait_group<{}> at {}: behind the copy, and before its group was committed; "
-                            "a wait covers committed groups only",
-                            stream.left, stream.waited.text()));
+                "wait_group<{}> at {}: behind the copy, and before its group was committed; a wait covers "
+                "committed groups only",
+                stream.left, stream.waited.text());
   }
   if (operation.group > stream.committed) {
-    report.line("missing",
-                committed_late
-                    ? fmt::format("cp.async.commit_group between the copy at {} and the wait at {}",
-                                  operation.where.text(), stream.waited.text())
-                    : std::string("cp.async.commit_group, and a wait_group behind it"));
+    report.missing(committed_late
+                       ? fmt::format("cp.async.commit_group between the copy at {} and the wait at {}",
+                                     operation.where.text(), stream.waited.text())
+                       : std::string("cp.async.commit_group, and a wait_group behind it"));
   } else if (committed_late) {
-    report.line(
-        "missing",
-        fmt::format("cp.async.commit_group between the copy at {} and the wait at {}: the copy was in no "
-                    "group yet when its thread waited, for the commit at {} came later",
-                    operation.where.text(), stream.waited.text(), stream.committed_at.text()));
+    report.missing(
+        "cp.async.commit_group between the copy at {} and the wait at {}: the copy was in no group yet when "
+        "its thread waited, for the commit at {} came later",
+        operation.where.text(), stream.waited.text(), stream.committed_at.text());
   } else if (operation.thread == &thread) {
-    report.line("missing", fmt::format("cp.async.wait_group with at most {} before this {}",
-                                       stream.committed - operation.group, read ? "read" : "write"));
+    report.missing("cp.async.wait_group with at most {} before this {}", stream.committed - operation.group,
+                   read ? "read" : "write");
   } else {
-    report.line("missing", fmt::format("cp.async.wait_group with at most {} by {}, and a barrier behind it",
-                                       stream.committed - operation.group, name_thread(*operation.thread)));
+    report.missing("cp.async.wait_group with at most {} by {}, and a barrier behind it",
+                   stream.committed - operation.group, name_thread(*operation.thread));
   }
   if (operation.group <= stream.committed && operation.group <= stream.at_wait && stream.left > 0) {
     report.line(
-        "waited",
-        fmt::format(
-            "its latest wait_group<{}> left groups {} to {} under way{}", stream.left,
-            stream.at_wait - std::min(stream.left, stream.at_wait) + 1, stream.at_wait,
-            stream.since_wait_before == 0
-                ? fmt::format("; since the wait before it no group was committed, so both waited for the "
-                              "same ones. A round that issues no copy commits an empty group, or waits "
-                              "with fewer left")
-                : std::string()));
+        "waited", "its latest wait_group<{}> left groups {} to {} under way{}", stream.left,
+        stream.at_wait - std::min(stream.left, stream.at_wait) + 1, stream.at_wait,
+        stream.since_wait_before == 0
+            ? fmt::format(
+                  "; since the wait before it no group was committed, so both waited for the same ones. A "
+                  "round that issues no copy commits an empty group, or waits with fewer left")
+            : std::string());
   }
   report.rule(
       "the bytes belong to the copy until its thread has waited for the group (wait_group N leaves the "

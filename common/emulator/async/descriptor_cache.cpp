@@ -182,7 +182,7 @@ bool released_to(const Descriptors& all, const Thread& thread, Stamp write) {
   hopper_engine(what, where)
       .fail("tensor-map-space",
             Report(headline)
-                .line("where", fmt::format("{} by {}", where.text(), name_thread(running_thread())))
+                .at(where, running_thread())
                 .line("map", describe_address(reinterpret_cast<std::uintptr_t>(map), kMapBytes))
                 .rule(rule, source));
   std::abort();
@@ -261,13 +261,12 @@ std::string missing_wait_for_slot(const Gang& gang, const Thread& changes, const
     const std::uint64_t phase = latest == nullptr ? slot->first_phase : latest->phase;
     return fmt::format(
         "a wait of warp {} for phase {} (parity {}) of {} in front of this change: number {} of the copies "
-        "is "
-        "free when those that use it have arrived there. {}",
+        "is free when those that use it have arrived there. {}",
         changes.warp(), phase, phase & 1, name_mbarrier(*slot), copy.number,
         latest == nullptr
             ? std::string("It has not waited there yet")
-            : fmt::format("Its latest wait there, at {}, {}: each wait comes before the change that it "
-                          "is for, not behind it",
+            : fmt::format("Its latest wait there, at {}, {}: each wait comes before the change that it is "
+                          "for, not behind it",
                           latest->where.text(),
                           latest->phase == slot->first_phase
                               ? std::string("passed at once, for the first change")
@@ -285,8 +284,8 @@ std::string missing_end(const Gang& gang, Stamp completed, const Thread& changes
       const Agent agent = gang.hopper->cta(*cta).agents[stamp_thread(completed)];
       if (agent.kind != AgentKind::kStoreReads && agent.kind != AgentKind::kStoreWrites) break;
       return fmt::format(
-          "cp.async.bulk.wait_group.read<0> by {}, which has issued the store, behind it and before "
-          "the arrival (or barrier) that lets {} change the map",
+          "cp.async.bulk.wait_group.read<0> by {}, which has issued the store, behind it and before the "
+          "arrival (or barrier) that lets {} change the map",
           name_thread(gang.grid, make_stamp(cta->key, agent.object, 1)), name_thread(changes));
     }
   }
@@ -318,10 +317,10 @@ void check_unused(const char* what, const void* map, Where where) {
       .fail("tensormap-in-use",
             Report("a tensor map is changed in memory while a copy that uses it may still be under way")
                 .line("map", name)
-                .line("use", fmt::format("{}, {}", under_way.where.text(),
-                                         name_agent(*thread.cta->gang, under_way.completed)))
-                .line("change", fmt::format("{} at {} by {}", what, where.text(), name_thread(thread)))
-                .line("missing", missing_end(*thread.cta->gang, under_way.completed, thread, copy))
+                .line("use", "{}, {}", under_way.where.text(),
+                      name_agent(*thread.cta->gang, under_way.completed))
+                .line("change", "{} at {} by {}", what, where.text(), name_thread(thread))
+                .missing(missing_end(*thread.cta->gang, under_way.completed, thread, copy))
                 .rule("a copy reads its tensor map while it is under way: who changes the map before the "
                       "copy is complete cannot know which one it uses",
                       "PTX ISA, \"Completion Mechanisms for Asynchronous Copy Operations\"; "
@@ -336,10 +335,9 @@ void check_map_alignment(const char* what, const void* map, Where where) {
   hopper_engine(what, where)
       .fail(
           "tensor-map-misaligned",
-          Report(fmt::format("{} of a tensor map at a misaligned address", what))
-              .line("where", fmt::format("{} by {}", where.text(), name_thread(running_thread())))
-              .line("address",
-                    fmt::format("{:#x}: {} bytes off a multiple of 128", address, address % kMapBytes))
+          Report("{} of a tensor map at a misaligned address", what)
+              .at(where, running_thread())
+              .line("address", "{:#x}: {} bytes off a multiple of 128", address, address % kMapBytes)
               .rule("a tensor map is accessed as 1024 bits, and an address is a multiple of the access size",
                     "PTX ISA, \"tensormap.replace\"; \"Addresses as Operands\""));
 }
@@ -487,7 +485,7 @@ Report begin_report(const std::string& headline, const char* what, const void* m
   Report report(headline);
   report
       .line("map", map_text(descriptors(), map))  // who reports holds the lock
-      .line("use", fmt::format("{} at {} by {}", what, where.text(), name_thread(running_thread())));
+      .line("use", "{} at {} by {}", what, where.text(), name_thread(running_thread()));
   return report;
 }
 
@@ -497,23 +495,22 @@ Report begin_report(const std::string& headline, const char* what, const void* m
   const std::string writer = is_agent(change.write) ? name_agent(*thread.cta->gang, change.write)
                                                     : name_thread(thread.cta->gang->grid, change.write);
   Report report = begin_report(
-      "a tensor map was changed in memory, and no release fence hands the change to the "
-      "copy engine, which may use the old one",
+      "a tensor map was changed in memory, and no release fence hands the change to the copy engine, which "
+      "may use the old one",
       what, map, where);
-  report.line("changed", fmt::format("{} by {}", change.where.text(), writer))
-      .line("missing", fmt::format("fence.proxy.tensormap::generic.release by {} behind its change (or "
-                                   "tensormap.cp_fenceproxy in its place)",
-                                   writer))
+  report.line("changed", "{} by {}", change.where.text(), writer)
+      .missing(
+          "fence.proxy.tensormap::generic.release by {} behind its change (or tensormap.cp_fenceproxy in its "
+          "place)",
+          writer)
       .rule(
           "a changed tensor map is released in the tensormap proxy by the thread that changed it, and "
-          "acquired "
-          "there before its use",
+          "acquired there before its use",
           kMapFenceSection);
   Stamp other = 0;
   if (const MapRelease* const release = release_by_another(all, thread, change.write, other)) {
-    report.line("but",
-                fmt::format("{} has executed one at {}: the PTX ISA does not say whether that is enough",
-                            name_thread(thread.cta->gang->grid, other), release->where.text()));
+    report.line("but", "{} has executed one at {}: the PTX ISA does not say whether that is enough",
+                name_thread(thread.cta->gang->grid, other), release->where.text());
     report.course_rule(CourseRule::kProxyFenceByWriter);
   }
   hopper_engine(what, where).fail("tensormap-release", report);
@@ -523,16 +520,13 @@ Report begin_report(const std::string& headline, const char* what, const void* m
 [[noreturn]] void fail_scope(const char* what, const void* map, const Change& change, const char* which,
                              FenceScope scope, Where fence, Where where) {
   const Thread& thread = running_thread();
-  Report report =
-      begin_report(fmt::format("a tensor map was changed by another CTA, and the {} fence does not reach "
-                               "from one CTA to the other",
-                               which),
-                   what, map, where);
-  report
-      .line("changed",
-            fmt::format("{} by {}", change.where.text(), name_thread(thread.cta->gang->grid, change.write)))
-      .line("fence", fmt::format("{}: .{}.{}", fence.text(), which, name_of(scope)))
-      .line("missing", fmt::format("a scope that contains both CTAs: .{}.gpu", which))
+  Report report = begin_report(fmt::format("a tensor map was changed by another CTA, and the {} fence does "
+                                           "not reach from one CTA to the other",
+                                           which),
+                               what, map, where);
+  report.line("changed", "{} by {}", change.where.text(), name_thread(thread.cta->gang->grid, change.write))
+      .line("fence", "{}: .{}.{}", fence.text(), which, name_of(scope))
+      .missing("a scope that contains both CTAs: .{}.gpu", which)
       .rule("both fences have a scope that contains the thread of the other", kMapFenceSection);
   hopper_engine(what, where).fail("tensormap-scope", report);
   std::abort();
@@ -544,10 +538,10 @@ Report begin_report(const std::string& headline, const char* what, const void* m
   const Thread& thread = running_thread();
   const Grid& grid = thread.cta->gang->grid;
   Report report = begin_report(
-      "a tensor map was changed in memory, and no acquire fence of this CTA comes between the "
-      "change and its use: the copy engine may use the old one",
+      "a tensor map was changed in memory, and no acquire fence of this CTA comes between the change and its "
+      "use: the copy engine may use the old one",
       what, map, where);
-  report.line("changed", fmt::format("{} by {}", change.where.text(), name_thread(grid, change.write)));
+  report.line("changed", "{} by {}", change.where.text(), name_thread(grid, change.write));
   if (release != nullptr) report.line("release", release->where.text());
   const MapAcquire* own = nullptr;
   const MapAcquire* other = nullptr;
@@ -558,25 +552,23 @@ Report begin_report(const std::string& headline, const char* what, const void* m
       "fence.proxy.tensormap::generic.acquire of this map by a thread of CTA {}", text(thread.cta->id));
   if (own != nullptr &&
       std::find(own->covered.begin(), own->covered.end(), change.write) != own->covered.end()) {
-    report.line("acquire", fmt::format("{} by {}", own->where.text(), name_thread(grid, own->stamp)))
-        .line("missing",
-              fmt::format("a barrier between the acquire at {} and {}", own->where.text(), where.text()));
+    report.line("acquire", "{} by {}", own->where.text(), name_thread(grid, own->stamp))
+        .missing("a barrier between the acquire at {} and {}", own->where.text(), where.text());
   } else if (own != nullptr) {
     report
-        .line("acquire", fmt::format("{} by {}, which does not come behind the release", own->where.text(),
-                                     name_thread(grid, own->stamp)))
-        .line("missing", fence + ", behind the release");
+        .line("acquire", "{} by {}, which does not come behind the release", own->where.text(),
+              name_thread(grid, own->stamp))
+        .missing(fence + ", behind the release");
   } else {
     if (other != nullptr) {
-      report.line("acquire", fmt::format("{} by {}: it counts for the threads of its own CTA",
-                                         other->where.text(), name_thread(grid, other->stamp)));
+      report.line("acquire", "{} by {}: it counts for the threads of its own CTA", other->where.text(),
+                  name_thread(grid, other->stamp));
     }
-    report.line("missing", fence + ", behind the change and before its use");
+    report.missing(fence + ", behind the change and before its use");
   }
   report.rule(
       "the threads of a CTA use a changed tensor map only behind an acquire in the tensormap proxy by a "
-      "thread of "
-      "the same CTA",
+      "thread of the same CTA",
       kGuideSection);
   hopper_engine(what, where).fail("tensormap-acquire", report);
   std::abort();
@@ -593,16 +585,16 @@ void check_unchanged(const CachedMap& state, std::uint64_t buffer, const char* w
   if (acquired) return;
   const bool cached = state.buffer == buffer && state.launch != thread.cta->gang->grid.launch;
   const std::string missing = fmt::format(
-      "fence.proxy.tensormap::generic.acquire of this map by a thread of CTA {}, before its use "
-      "(scope sys where the host wrote the map)",
+      "fence.proxy.tensormap::generic.acquire of this map by a thread of CTA {}, before its use (scope sys "
+      "where the host wrote the map)",
       text(thread.cta->id));
   if (cached && std::memcmp(&state.cached, &map, kMapBytes) != 0) {
     Report report = begin_report(
-        "a tensor map was changed since an earlier launch used it, and this launch has not "
-        "acquired it: the copy engine may use the old one",
+        "a tensor map was changed since an earlier launch used it, and this launch has not acquired it: the "
+        "copy engine may use the old one",
         what, &map, where);
-    report.line("before", fmt::format("used at {} as it was then", state.used.text()))
-        .line("missing", missing)
+    report.line("before", "used at {} as it was then", state.used.text())
+        .missing(missing)
         .rule("the tensormap proxy is not acquired from the generic proxy at the start of a kernel",
               "PTX ISA, \"Memory Consistency Model\": \"Synchronizes\"");
     hopper_engine(what, where).fail("tensormap-stale", report);
@@ -610,11 +602,10 @@ void check_unchanged(const CachedMap& state, std::uint64_t buffer, const char* w
   if (!course_rule_on(CourseRule::kTensorMapAcquire)) return;
   Report report = begin_report(
       "a tensor map in global memory is used without an acquire in the tensormap proxy", what, &map, where);
-  report.line("missing", missing)
+  report.missing(missing)
       .rule(
           "the tensormap proxy is not acquired from the generic proxy at the start of a kernel: a map in "
-          "global "
-          "memory is acquired \"when needed\"",
+          "global memory is acquired \"when needed\"",
           "PTX ISA, \"Memory Consistency Model\": \"Synchronizes\"")
       .course_rule(CourseRule::kTensorMapAcquire);
   hopper_engine(what, where).fail("tensormap-acquire", report);
@@ -636,11 +627,10 @@ void tensormap_replace(void* map, const MapChange& change, Where where) {
           : std::string("the 128 bytes are a tensor map before a field of it is replaced");
   if (!broken.empty()) {
     hopper_engine(change.what, where)
-        .fail("tensor-map-invalid",
-              Report(fmt::format("{} with the value {:#x}", change.what, change.value))
-                  .line("where", fmt::format("{} by {}", where.text(), name_thread(thread)))
-                  .line("ordinal", fmt::format("{}", change.ordinal))
-                  .rule(broken, "PTX ISA, \"tensormap.replace\""));
+        .fail("tensor-map-invalid", Report("{} with the value {:#x}", change.what, change.value)
+                                        .at(where, thread)
+                                        .line("ordinal", "{}", change.ordinal)
+                                        .rule(broken, "PTX ISA, \"tensormap.replace\""));
   }
   if (!change.shared) check_unused(change.what, map, where);
   check_pieces(map, change.shared, Access::kWrite, where);

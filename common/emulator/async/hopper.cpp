@@ -206,18 +206,14 @@ void explain_behind_the_end(Report& report, const Thread& thread, std::uint32_t 
   });
   std::string member = before ? member_name(*before->barrier->cta, before->offset) : std::string();
   if (!member.empty())
-    report.line("before",
-                fmt::format("its store before this one, at {}, went to {} of CTA {} (offset {:#x})",
-                            before->where.text(), member, text(before->barrier->cta->id), before->offset));
-  report.line(
-      "missing",
-      fmt::format("a smaller index: the shared memory of CTA {} has {:#x} bytes, and this place lies {} "
-                  "bytes behind its end{}. Of what several CTAs send, each has places of its own: a "
-                  "receiver that sends itself nothing has one fewer, and who comes behind it in the "
-                  "cluster is one place earlier",
-                  text(target.id), end, offset - end,
-                  member.empty() ? std::string()
-                                 : fmt::format(" (and behind {}[])", member.substr(0, member.find('[')))));
+    report.line("before", "its store before this one, at {}, went to {} of CTA {} (offset {:#x})",
+                before->where.text(), member, text(before->barrier->cta->id), before->offset);
+  report.missing(
+      "a smaller index: the shared memory of CTA {} has {:#x} bytes, and this place lies {} bytes behind its "
+      "end{}. Of what several CTAs send, each has places of its own: a receiver that sends itself nothing "
+      "has one fewer, and who comes behind it in the cluster is one place earlier",
+      text(target.id), end, offset - end,
+      member.empty() ? std::string() : fmt::format(" (and behind {}[])", member.substr(0, member.find('['))));
 }
 
 }  // namespace
@@ -232,13 +228,13 @@ Cta& HopperEngine::cluster_cta(const char* what, std::uint32_t address, Where wh
       shared_room(*state.cluster[rank], offset) >= alignment) {
     return *state.cluster[rank];
   }
-  Report report(fmt::format(
-      "{} of an address that is no place in the cluster's shared memory, {} bytes or more at a multiple "
-      "of {}: misaligned, or outside",
-      what, alignment, alignment));
-  report.line("where", fmt::format("{} by {}", where.text(), name_thread(thread)))
-      .line("address", fmt::format("{:#x}: offset {:#x} of CTA rank {} in a cluster of {}", address, offset,
-                                   rank, state.cluster.size()));
+  Report report(
+      "{} of an address that is no place in the cluster's shared memory, {} bytes or more at a multiple of "
+      "{}: misaligned, or outside",
+      what, alignment, alignment);
+  report.at(where, thread)
+      .line("address", "{:#x}: offset {:#x} of CTA rank {} in a cluster of {}", address, offset, rank,
+            state.cluster.size());
   if (rank < state.cluster.size() && offset % alignment == 0)
     explain_behind_the_end(report, thread, rank, offset);
   fail("cluster-address",
@@ -343,12 +339,12 @@ void add_wait_notes(Report& report, const Thread& thread) {
     // A wait that passed without any phase completing is the classic one.
     if (wait.phase == 0) {
       report.line("note",
-                  fmt::format("its wait at {} for parity {} of {} passed at once: a barrier in phase 0 "
-                              "counts the phase before, of parity 1, as complete",
-                              wait.where.text(), wait.parity, name_mbarrier(*wait.barrier)));
+                  "its wait at {} for parity {} of {} passed at once: a barrier in phase 0 counts the phase "
+                  "before, of parity 1, as complete",
+                  wait.where.text(), wait.parity, name_mbarrier(*wait.barrier));
     } else {
-      report.line("note", fmt::format("its latest wait on {}, at {}, saw phase {} complete",
-                                      name_mbarrier(*wait.barrier), wait.where.text(), wait.phase - 1));
+      report.line("note", "its latest wait on {}, at {}, saw phase {} complete", name_mbarrier(*wait.barrier),
+                  wait.where.text(), wait.phase - 1);
     }
   }
 }
@@ -427,9 +423,9 @@ void fail_async_race(const char* space, const std::string& bytes, std::uintptr_t
   }
   Report report(headline);
   report.line("bytes", bytes);
-  report.line("one", fmt::format("{} at {} by {}", earlier == Access::kRead ? "read" : "write",
-                                 earlier_where.text(), name_agent(gang, stamp)));
-  report.line("other", fmt::format("{} at {} by {}", now, where.text(), name_thread(thread)));
+  report.line("one", "{} at {} by {}", earlier == Access::kRead ? "read" : "write", earlier_where.text(),
+              name_agent(gang, stamp));
+  report.line("other", "{} at {} by {}", now, where.text(), name_thread(thread));
   if (kind == AgentKind::kWgmma) {
     if (const std::string content = content_text(thread, address, access, 0); !content.empty())
       report.line("content", content);
@@ -441,7 +437,7 @@ void fail_async_race(const char* space, const std::string& bytes, std::uintptr_t
       report.line("load", describe_load(gang.grid, *load));
     }
     const Mbarrier& barrier = *state->barriers[state->agents[stamp_thread(stamp)].object];
-    report.line("barrier", fmt::format("{}, {}", name_mbarrier(barrier), describe_mbarrier(barrier)));
+    report.line("barrier", "{}, {}", name_mbarrier(barrier), describe_mbarrier(barrier));
   }
   if (kind == AgentKind::kLoads) {
     explain_missing_wait(report, thread, *state->barriers[state->agents[stamp_thread(stamp)].object],
@@ -451,8 +447,8 @@ void fail_async_race(const char* space, const std::string& bytes, std::uintptr_t
     explain_missing_wait(report, thread, *state->barriers[state->agents[stamp_thread(stamp)].object],
                          stamp_time(stamp) - 1, true);
   if (kind == AgentKind::kMultiplications)
-    report.line("missing", gang.hopper->tcgen05->missing_commit(
-                               *state->cta, state->agents[stamp_thread(stamp)].object, stamp_time(stamp)));
+    report.missing(gang.hopper->tcgen05->missing_commit(
+        *state->cta, state->agents[stamp_thread(stamp)].object, stamp_time(stamp)));
   if (kind == AgentKind::kWgmma || kind == AgentKind::kStoreReads) {
     explain_missing_end(report, gang, stamp, earlier_where, fmt::format("the {} at {}", now, where.text()));
     if (kind == AgentKind::kStoreReads) explain_other_buffers(report, thread, stamp);
@@ -468,8 +464,7 @@ void fail_async_race(const char* space, const std::string& bytes, std::uintptr_t
       access == Access::kWrite) {
     sentence =
         "of two writes that nothing orders either may stay: each element of D is stored by one CTA and by "
-        "one "
-        "of its warpgroups";
+        "one of its warpgroups";
     source = "PTX ISA, \"Memory Consistency Model\"";
   }
   add_wait_notes(report, thread);

@@ -181,11 +181,11 @@ Rows<Row> exchange_rows(const char* what, unsigned matrices, Row row, Where wher
 void check_row(const char* what, unsigned lane, unsigned matrices, const void* row, const char* section,
                Where where) {
   if (lane >= 8 * matrices || reinterpret_cast<std::uintptr_t>(row) % 16 == 0) return;
-  fail("shared-misaligned", Report(fmt::format("{}: a row starts at a misaligned address", what))
+  fail("shared-misaligned", Report("{}: a row starts at a misaligned address", what)
                                 .line("where", where.text())
                                 .line("by", name_thread(running_thread()))
-                                .line("address", fmt::format("{}: {} bytes off a multiple of 16", row,
-                                                             reinterpret_cast<std::uintptr_t>(row) % 16))
+                                .line("address", "{}: {} bytes off a multiple of 16", row,
+                                      reinterpret_cast<std::uintptr_t>(row) % 16)
                                 .rule("every row of a matrix is 16 bytes at a multiple of 16", section)
                                 .str());
 }

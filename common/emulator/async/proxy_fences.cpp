@@ -68,9 +68,10 @@ bool fenced_on_the_way(const Thread& reader, Stamp write, bool shared) {
 void explain_fence_on_the_way(Report& report, const Thread& reader, Stamp write, bool shared) {
   const ProxyFence* const fence = fence_on_the_way(reader, write, shared);
   if (fence == nullptr) return;
-  report.line("but", fmt::format("{} has executed fence.proxy.async at {}, behind the write and before this "
-                                 "instruction: the PTX ISA does not say whether that is enough",
-                                 name_thread(reader.cta->gang->grid, fence->stamp), fence->where.text()));
+  report.line("but",
+              "{} has executed fence.proxy.async at {}, behind the write and before this instruction: the "
+              "PTX ISA does not say whether that is enough",
+              name_thread(reader.cta->gang->grid, fence->stamp), fence->where.text());
   report.course_rule(CourseRule::kProxyFenceByWriter);
 }
 

@@ -255,11 +255,9 @@ void Tcgen05::fail(const char* rule, Report& report) {
 void Tcgen05::use_group(const char* what, int group, Where where) {
   if (groups_.group == 0) groups_ = {group, what, where};
   if (groups_.group == group) return;
-  Report report(
-      fmt::format("{} with cta_group::{} in a kernel with cta_group::{}", what, group, groups_.group));
-  report.line("where", fmt::format("{} by {}", where.text(), name_thread(running_thread())));
-  report.line("before",
-              fmt::format("{} at {}, with cta_group::{}", groups_.what, groups_.where.text(), groups_.group));
+  Report report("{} with cta_group::{} in a kernel with cta_group::{}", what, group, groups_.group);
+  report.at(where, running_thread());
+  report.line("before", "{} at {}, with cta_group::{}", groups_.what, groups_.where.text(), groups_.group);
   fail("tcgen05-cta-group",
        report.rule("all tcgen05 instructions of a kernel that have a .cta_group have the same",
                    "PTX ISA, \"tcgen05.mma\", \"tcgen05.alloc\", \"tcgen05.commit\""));
@@ -269,23 +267,21 @@ Cta& Tcgen05::other_of(const char* what, const Cta& cta, Where where) {
   const std::vector<Cta*>& cluster = engine_.cta(cta).cluster;
   const auto other = static_cast<std::size_t>(cta.rank_in_cluster) ^ 1;
   if (other < cluster.size()) return *cluster[other];
-  Report report(fmt::format("{} with cta_group::2 by a CTA that has no peer", what));
-  report.line("where", fmt::format("{} by {}", where.text(), name_thread(running_thread())));
-  report.line("cluster", fmt::format("{} CTAs; this one has rank {}", cluster.size(), cta.rank_in_cluster));
-  fail("tcgen05-no-peer",
-       report.rule("two CTAs of a cluster whose ranks differ in the last bit are a pair: the launch has "
-                   "clusters with an even number of CTAs",
-                   kPairSection));
+  Report report("{} with cta_group::2 by a CTA that has no peer", what);
+  report.at(where, running_thread());
+  report.line("cluster", "{} CTAs; this one has rank {}", cluster.size(), cta.rank_in_cluster);
+  fail("tcgen05-no-peer", report.rule("two CTAs of a cluster whose ranks differ in the last bit are a pair: "
+                                      "the launch has clusters with an even number of CTAs",
+                                      kPairSection));
 }
 
 Cta& Tcgen05::peer_of(const char* what, const Cta& cta, Where where) {
   Cta& other = other_of(what, cta, where);
   if (other.exited != other.thread_count) return other;
-  Report report(fmt::format("{} with cta_group::2 by a CTA whose peer has ended", what));
-  report.line("where", fmt::format("{} by {}", where.text(), name_thread(running_thread())));
-  report.line("peer", fmt::format("CTA {} (rank {})", text(other.id), other.rank_in_cluster));
-  report.line("missing", fmt::format("a barrier of the cluster, at which CTA {} waits until this is over",
-                                     text(other.id)));
+  Report report("{} with cta_group::2 by a CTA whose peer has ended", what);
+  report.at(where, running_thread());
+  report.line("peer", "CTA {} (rank {})", text(other.id), other.rank_in_cluster);
+  report.missing("a barrier of the cluster, at which CTA {} waits until this is over", text(other.id));
   fail("tcgen05-peer-gone",
        report.rule("while a CTA issues an operation of the pair, its peer is there: it has not exited",
                    kIssueSection));
@@ -297,10 +293,9 @@ Cta* Tcgen05::peer_of_issuer(const char* what, int group, Where where) {
   const Thread& thread = running_thread();
   Cta& peer = peer_of(what, *thread.cta, where);
   if (thread.cta->rank_in_cluster % 2 == 0) return &peer;
-  Report report(fmt::format("{} with cta_group::2 by the CTA of the odd rank", what));
-  report.line("where", fmt::format("{} by {}", where.text(), name_thread(thread)));
-  report.line("missing",
-              fmt::format("a condition: the CTA of rank {} issues for both", peer.rank_in_cluster));
+  Report report("{} with cta_group::2 by the CTA of the odd rank", what);
+  report.at(where, thread);
+  report.missing("a condition: the CTA of rank {} issues for both", peer.rank_in_cluster);
   fail("tcgen05-pair-leader",
        report.rule("one thread of the pair issues; in this course it is in the CTA of the even rank, the "
                    "leader (the PTX ISA does not say in which of the two)",
@@ -346,11 +341,11 @@ void Tcgen05::check_peer_ready(const char* what, const Thread& thread, const Cta
   for (const TensorAllocation& allocation : memory(peer).allocations) {
     if (allocation.column > column || column >= allocation.column + allocation.columns) continue;
     if (allocation.ready != 0 && knows_over(thread, allocation.ready)) return;
-    Report report(fmt::format("{} while the peer's tcgen05.alloc may not have ended", what));
+    Report report("{} while the peer's tcgen05.alloc may not have ended", what);
     report.line("where", access_line(what, thread, where));
-    report.line("peer", fmt::format("CTA {} (rank {}), tcgen05.alloc at {}", text(peer.id),
-                                    peer.rank_in_cluster, allocation.where.text()));
-    report.line("missing", "a barrier of the cluster behind tcgen05.alloc, in both CTAs");
+    report.line("peer", "CTA {} (rank {}), tcgen05.alloc at {}", text(peer.id), peer.rank_in_cluster,
+                allocation.where.text());
+    report.missing("a barrier of the cluster behind tcgen05.alloc, in both CTAs");
     fail("tcgen05-peer-not-ready",
          report.rule("an operation of the pair uses the tensor memory of both CTAs: both have allocated it, "
                      "and the one that issues or deallocates knows that the other has",
@@ -397,8 +392,8 @@ bool Tcgen05::allocate_with_peer(Cta& cta, int warp, std::uint32_t columns, Wher
       })) {
     Report report("tcgen05_alloc with cta_group::2 while the peer may not have begun");
     report.line("where", access_line("tcgen05_alloc", thread, where));
-    report.line("peer", fmt::format("CTA {} (rank {})", text(peer.id), peer.rank_in_cluster));
-    report.line("missing", "a barrier of the cluster before tcgen05.alloc");
+    report.line("peer", "CTA {} (rank {})", text(peer.id), peer.rank_in_cluster);
+    report.missing("a barrier of the cluster before tcgen05.alloc");
     fail("tcgen05-peer-not-ready",
          report.rule("with .cta_group::2 the warp makes sure that the peer CTA has been launched",
                      kAllocSection));
@@ -408,9 +403,8 @@ bool Tcgen05::allocate_with_peer(Cta& cta, int warp, std::uint32_t columns, Wher
   if (!theirs || theirs->granted) return false;
   if (theirs->columns != columns) {
     Report report("the CTAs of a pair allocate different numbers of columns");
-    report.line("one", fmt::format("{} columns at {} by CTA {}", theirs->columns, theirs->where.text(),
-                                   text(peer.id)));
-    report.line("other", fmt::format("{} columns at {} by CTA {}", columns, where.text(), text(cta.id)));
+    report.line("one", "{} columns at {} by CTA {}", theirs->columns, theirs->where.text(), text(peer.id));
+    report.line("other", "{} columns at {} by CTA {}", columns, where.text(), text(cta.id));
     fail("tensor-memory-alloc",
          report.rule("a warp of each CTA of the pair allocates, together with the other, the same columns",
                      kAllocSection));
@@ -464,8 +458,7 @@ void Tcgen05::alloc(int group, std::uint32_t* address, std::uint32_t columns, Wh
     Cta& cta = *last.cta;
     const auto report = [&](const std::string& headline) {
       Report text(headline);
-      text.line("where", fmt::format("{} by warp {} of CTA {}", mine.where.text(), last.warp(),
-                                     emulator::text(cta.id)));
+      text.line("where", "{} by warp {} of CTA {}", mine.where.text(), last.warp(), emulator::text(cta.id));
       return text;
     };
     for (unsigned lane = 0; lane < kWarpSize; ++lane) {
@@ -479,7 +472,7 @@ void Tcgen05::alloc(int group, std::uint32_t* address, std::uint32_t columns, Wh
     TensorCta& state = self.allocations(cta);
     if (state.relinquished) {
       Report text = report("tcgen05.alloc by a CTA that has given up the right to allocate");
-      text.line("before", fmt::format("{} tcgen05.relinquish_alloc_permit", state.relinquished_where.text()));
+      text.line("before", "{} tcgen05.relinquish_alloc_permit", state.relinquished_where.text());
       self.fail(
           "tensor-memory-alloc",
           text.rule("no tcgen05.alloc follows tcgen05.relinquish_alloc_permit in a CTA", kAllocSection));
@@ -553,8 +546,8 @@ void Tcgen05::dealloc(int group, std::uint32_t address, std::uint32_t columns, W
         TensorMemory& memory = self.memory(cta);
         const auto report = [&](const std::string& headline) {
           Report text(headline);
-          text.line("where", fmt::format("{} by warp {} of CTA {}", mine.where.text(), last.warp(),
-                                         emulator::text(cta.id)));
+          text.line("where", "{} by warp {} of CTA {}", mine.where.text(), last.warp(),
+                    emulator::text(cta.id));
           return text;
         };
         const auto found = std::find_if(
@@ -568,8 +561,8 @@ void Tcgen05::dealloc(int group, std::uint32_t address, std::uint32_t columns, W
                                  mine.columns, mine.address));
           for (const TensorAllocation& allocation : memory.allocations) {
             if (allocation.cta == &cta)
-              text.line("allocated", fmt::format("{} columns at {:#x}, at {}", allocation.columns,
-                                                 allocation.column, allocation.where.text()));
+              text.line("allocated", "{} columns at {:#x}, at {}", allocation.columns, allocation.column,
+                        allocation.where.text());
           }
           self.fail(
               "tensor-memory-dealloc",
@@ -580,20 +573,19 @@ void Tcgen05::dealloc(int group, std::uint32_t address, std::uint32_t columns, W
           Report text = report("tcgen05.dealloc of tensor memory that may still be in use");
           text.line("columns", columns_text(column, 1));
           text.line("access", access);
-          text.line("behind", fmt::format("{} is not, with its dealloc", name_thread(lane)));
+          text.line("behind", "{} is not, with its dealloc", name_thread(lane));
           const auto fail = [&] {
-            self.fail("tensor-memory-dealloc", text.rule("what uses tensor memory is complete, and known to "
-                                                         "be, before it is deallocated: what comes "
-                                                         "next may be another CTA's",
-                                                         kAllocSection));
+            self.fail("tensor-memory-dealloc",
+                      text.rule("what uses tensor memory is complete, and known to be, before it is "
+                                "deallocated: what comes next may be another CTA's",
+                                kAllocSection));
           };
           if (&of != &cta) {
-            text.line("missing",
-                      fmt::format("a barrier of the cluster (barrier.cluster.arrive and .wait) behind the "
-                                  "last access of each warp of CTA {} and before the dealloc of CTA {}: the "
-                                  "pair's tensor memories are handed back together, and a barrier of one "
-                                  "CTA says nothing of the other",
-                                  emulator::text(of.id), emulator::text(cta.id)));
+            text.missing(
+                "a barrier of the cluster (barrier.cluster.arrive and .wait) behind the last access of each "
+                "warp of CTA {} and before the dealloc of CTA {}: the pair's tensor memories are handed back "
+                "together, and a barrier of one CTA says nothing of the other",
+                emulator::text(of.id), emulator::text(cta.id));
             fail();
           }
           // Of the four warps that share the column, those that are still to read it, or may be reading.
@@ -610,13 +602,12 @@ void Tcgen05::dealloc(int group, std::uint32_t address, std::uint32_t columns, W
           std::sort(reading.begin(), reading.end());
           reading.erase(std::unique(reading.begin(), reading.end()), reading.end());
           if (!unread.empty() && unread.size() < kTensorHalves / 2) {
-            text.line("unread", fmt::format("of this column {} (mod 4) has not read its lanes yet",
-                                            ranges("warp", unread)));
+            text.line("unread", "of this column {} (mod 4) has not read its lanes yet",
+                      ranges("warp", unread));
           }
           if (!reading.empty())
-            text.line("read", fmt::format("by {}, too, which may not be through", ranges("warp", reading)));
-          text.line(
-              "missing",
+            text.line("read", "by {}, too, which may not be through", ranges("warp", reading));
+          text.missing(
               "a barrier of all warps that use the tensor memory, behind their waits and before the dealloc");
           fail();
         };
@@ -697,30 +688,28 @@ void Tcgen05::check_columns(const char* what, const Cta& cta, std::uint32_t colu
         column + columns <= allocation.column + allocation.columns)
       return;
   }
-  Report report(fmt::format("{} of tensor memory that is not allocated to the CTA", what));
-  report.line("where", fmt::format("{} by {}", where.text(), name_thread(running_thread())));
+  Report report("{} of tensor memory that is not allocated to the CTA", what);
+  report.at(where, running_thread());
   if (&cta != running_thread().cta)
-    report.line("CTA", fmt::format("{}, the peer (rank {})", text(cta.id), cta.rank_in_cluster));
+    report.line("CTA", "{}, the peer (rank {})", text(cta.id), cta.rank_in_cluster);
   report.line("columns", columns_text(column, columns));
   bool any = false;
   for (const TensorAllocation& allocation : memory.allocations) {
     if (allocation.cta != &cta) continue;
     any = true;
-    report.line("allocated", fmt::format("{}, at {}", columns_text(allocation.column, allocation.columns),
-                                         allocation.where.text()));
+    report.line("allocated", "{}, at {}", columns_text(allocation.column, allocation.columns),
+                allocation.where.text());
   }
   if (!any) report.line("allocated", "nothing, or nothing any more");
   constexpr std::uint32_t kAll = 512;
   for (const TensorAllocation& allocation : memory.allocations) {
     const std::uint32_t needed = column + columns - allocation.column;
     if (allocation.cta != &cta || column < allocation.column || std::bit_ceil(needed) > kAll) continue;
-    report.line(
-        "missing",
-        fmt::format("{} columns in the tcgen05.alloc at {}, where {} are allocated: columns {} to {} "
-                    "behind its first one are used here (of several accumulators each has columns of its "
-                    "own)",
-                    std::bit_ceil(needed), allocation.where.text(), allocation.columns,
-                    column - allocation.column, needed - 1));
+    report.missing(
+        "{} columns in the tcgen05.alloc at {}, where {} are allocated: columns {} to {} behind its first "
+        "one are used here (of several accumulators each has columns of its own)",
+        std::bit_ceil(needed), allocation.where.text(), allocation.columns, column - allocation.column,
+        needed - 1);
     break;
   }
   fail("tensor-memory-unallocated",
@@ -800,10 +789,9 @@ std::string passed_twice(const TensorTransfer& transfer) {
     if (over == 0 || wait->count <= over) continue;
     return fmt::format(
         "a wait of warp {} for phase {} (parity {}) of {} before its tcgen05.ld: its wait at {}, for parity "
-        "{}, "
-        "was its wait number {} there and was let through by phase {}, which an earlier one had seen. The "
-        "warp reads "
-        "before the multiplications of this tile are over; the parity of its wait changes with every phase",
+        "{}, was its wait number {} there and was let through by phase {}, which an earlier one had seen. "
+        "The warp reads before the multiplications of this tile are over; the parity of its wait changes "
+        "with every phase",
         transfer.warp, wait->phase, wait->phase & 1, name_mbarrier(*wait->barrier), wait->where.text(),
         wait->parity, wait->count, wait->phase - 1);
   }
@@ -830,7 +818,7 @@ void Tcgen05::check_behind_transfer(const char* what, const Thread& thread, cons
     std::string missing;
     if (!fence && !store) missing = passed_twice(transfer);
     if (!missing.empty()) {
-      report.line("missing", missing);
+      report.missing(missing);
       fail("tensor-memory-overwritten", report.rule(kOverwrittenSentence, kPatternSection));
     }
     add_wait_notes(report, thread);
@@ -848,7 +836,7 @@ void Tcgen05::check_behind_transfer(const char* what, const Thread& thread, cons
     if (verdict == Behind::kNoFenceAfter)
       missing = fmt::format("tcgen05.fence::after_thread_sync by the thread that {}, behind the barrier",
                             store ? "comes later" : "writes");
-    report.line("missing", missing);
+    report.missing(missing);
     report.rule(store ? "a tcgen05.st is there behind tcgen05.wait::st; for another warp behind "
                         "fence::before_thread_sync, a synchronisation, and fence::after_thread_sync"
                       : kOverwrittenSentence,
@@ -882,37 +870,37 @@ void Tcgen05::check_behind_accumulation(const char* what, const Thread& thread,
       : reads       ? fmt::format("{} of an accumulator that tcgen05.mma may still be writing", what)
               : fmt::format("{} into an accumulator that another tcgen05.mma may still be writing", what));
   report.line("columns", columns_text(column, 1));
-  report.line("one", fmt::format("{} at {}", name_agent(cta, accumulation.issuer->index, accumulation.latest),
-                                 accumulation.where.text()));
+  report.line("one", "{} at {}", name_agent(cta, accumulation.issuer->index, accumulation.latest),
+              accumulation.where.text());
   report.line("other", access_line(what, thread, where));
   if (verdict == Behind::kNoFenceAfter) {
     const TensorThread& me = state(thread);
     const bool waited_since = me.waits_before != waits_passed(thread);
-    report.line("fence", !me.has_after ? std::string("it has executed none")
-                         : waited_since
-                             ? fmt::format("its latest, at {}, came before the wait", me.after_where.text())
-                             : fmt::format("its latest, at {}, came before the barrier (or __syncwarp) by "
-                                           "which it learned of this",
-                                           me.after_where.text()));
-    report.line("missing", waited_since || !me.has_after
-                               ? "tcgen05.fence::after_thread_sync behind the wait"
-                               : "tcgen05.fence::after_thread_sync behind that barrier");
-    fail("tcgen05-fence",
-         report.rule("fence::after_thread_sync orders the asynchronous tcgen05 instructions behind it with "
-                     "respect to what the thread has waited for",
-                     kFenceSection));
+    report.line(
+        "fence",
+        !me.has_after ? std::string("it has executed none")
+        : waited_since
+            ? fmt::format("its latest, at {}, came before the wait", me.after_where.text())
+            : fmt::format(
+                  "its latest, at {}, came before the barrier (or __syncwarp) by which it learned of this",
+                  me.after_where.text()));
+    report.missing(waited_since || !me.has_after ? "tcgen05.fence::after_thread_sync behind the wait"
+                                                 : "tcgen05.fence::after_thread_sync behind that barrier");
+    fail("tcgen05-fence", report.rule("fence::after_thread_sync orders the asynchronous tcgen05 instructions "
+                                      "behind it with respect to what the thread has waited for",
+                                      kFenceSection));
   }
   std::string missing = missing_commit(cta, accumulation.issuer->index, accumulation.latest);
   if (pass == EarlyPass::kNone && thread.execution.covers(stamp_of(accumulation))) {
-    report.line("missing",
-                "acquire at cluster scope in the wait for the commit, which is another CTA's: "
-                "mbarrier_wait_parity_cluster");
+    report.missing(
+        "acquire at cluster scope in the wait for the commit, which is another CTA's: "
+        "mbarrier_wait_parity_cluster");
     report.rule("what synchronises two CTAs has the scope .cluster", kPatternSection);
     fail(multiplies ? "tcgen05-mma-not-waited" : "tcgen05-cp-not-waited",
          report.course_rule(CourseRule::kPairClusterScope));
   }
   if (pass == EarlyPass::kNone) {
-    report.line("missing", missing);
+    report.missing(missing);
   } else {
     explain_earlier_commit(report, thread, accumulation, k_tile, false);
   }
@@ -926,33 +914,32 @@ void Tcgen05::check_behind_accumulation(const char* what, const Thread& thread,
        : reads && multiplies ? "tcgen05-mma-not-waited"
        : reads               ? "tcgen05-cp-not-waited"
                              : "tensor-memory-race",
-       report.rule(
-           by_another ? "tcgen05.commit tracks the asynchronous tcgen05 instructions that the executing "
-                        "thread has issued"
-           : reads    ? fmt::format("the result of {} is there when a wait has seen the arrival of a "
-                                       "tcgen05.commit behind it",
-                                    work)
-           : multiplies
-               ? "multiplications are executed in order only when one thread issues them, with one "
-                 "shape, into one accumulator"
-               : "only some pairs of instructions of one thread are executed in order: tcgen05.cp and "
-                 ".shift before .mma, .mma before .shift, .shift before .cp.4x256b",
-           by_another                                            ? kCommitSection
-           : accumulation.work == TensorWork::kMultiply || reads ? kPatternSection
-                                                                 : kPipelineSection));
+       report.rule(by_another ? "tcgen05.commit tracks the asynchronous tcgen05 instructions that the "
+                                "executing thread has issued"
+                   : reads    ? fmt::format("the result of {} is there when a wait has seen the arrival of a "
+                                               "tcgen05.commit behind it",
+                                            work)
+                   : multiplies
+                       ? "multiplications are executed in order only when one thread issues them, with one "
+                         "shape, into one accumulator"
+                       : "only some pairs of instructions of one thread are executed in order: tcgen05.cp "
+                         "and .shift before .mma, .mma before .shift, .shift before .cp.4x256b",
+                   by_another                                            ? kCommitSection
+                   : accumulation.work == TensorWork::kMultiply || reads ? kPatternSection
+                                                                         : kPipelineSection));
 }
 
 void Tcgen05::check_behind_operand(const char* what, const Thread& thread, const TensorCell& cell,
                                    std::uint32_t column, Where where) {
   if (cell.operand == 0 || (knows(thread, cell.operand) && after_covers(thread, cell.operand))) return;
   const bool fence = knows(thread, cell.operand);
-  Report report(fmt::format("{} overwrites an operand that tcgen05.mma may still be reading", what));
+  Report report("{} overwrites an operand that tcgen05.mma may still be reading", what);
   report.line("columns", columns_text(column, 1));
-  report.line("read", fmt::format("{} at {}", emulator::name_agent(engine_.gang, cell.operand),
-                                  cell.operand_where.text()));
+  report.line("read", "{} at {}", emulator::name_agent(engine_.gang, cell.operand),
+              cell.operand_where.text());
   report.line("write", access_line(what, thread, where));
-  report.line("missing", fence ? "tcgen05.fence::after_thread_sync behind the wait for the multiplication"
-                               : "a wait for the arrival of a tcgen05.commit behind the multiplication");
+  report.missing(fence ? "tcgen05.fence::after_thread_sync behind the wait for the multiplication"
+                       : "a wait for the arrival of a tcgen05.commit behind the multiplication");
   fail(fence ? "tcgen05-fence" : "tensor-memory-overwritten",
        report.rule("an operand in tensor memory belongs to tcgen05.mma until a wait has seen its commit",
                    kPatternSection));
@@ -983,32 +970,26 @@ void explain_unwritten_load(Report& report, TensorMemory& memory, const Thread& 
                                 ? "lanes 0-127"
                                 : fmt::format("16 of each 32 lanes, from lane {} on", one.lane);
   const unsigned m = pair ? 2 * one.m : one.m;
-  report.line(
-      "written",
-      fmt::format(
-          "columns {}-{}, {}, by {} at {}: M = {}{}, N = {}", one.column, one.column + one.columns() - 1,
-          lanes, name_thread(thread.cta->gang->grid, one.issuer->stamp()), one.where.text(), m,
-          pair ? fmt::format(" of a pair, {} rows in each of its CTAs", one.m) : std::string(), one.n));
+  report.line("written", "columns {}-{}, {}, by {} at {}: M = {}{}, N = {}", one.column,
+              one.column + one.columns() - 1, lanes, name_thread(thread.cta->gang->grid, one.issuer->stamp()),
+              one.where.text(), m,
+              pair ? fmt::format(" of a pair, {} rows in each of its CTAs", one.m) : std::string(), one.n);
   if (one.folded() && column - one.column < one.n) {
-    report.line(
-        "missing",
-        fmt::format("M = 256 in the instruction descriptor, if each CTA of the pair has 128 rows: with "
-                    "M = 128 each has 64, and its D lies folded in {} columns of all lanes (columns {} "
-                    "on of D in lanes 64-127). A D of 128 rows takes {} columns",
-                    one.columns(), one.n / 2, one.n));
+    report.missing(
+        "M = 256 in the instruction descriptor, if each CTA of the pair has 128 rows: with M = 128 each has "
+        "64, and its D lies folded in {} columns of all lanes (columns {} on of D in lanes 64-127). A D of "
+        "128 rows takes {} columns",
+        one.columns(), one.n / 2, one.n);
   } else if (column - one.column < one.columns()) {
-    report.line(
-        "missing",
-        fmt::format("M = 128 in the instruction descriptor, if the tile has 128 rows: with M = 64 the "
-                    "multiplication writes 16 of each 32 lanes, and warp {} reads all of lanes {}-{}",
-                    thread.warp(), quarter * kWarpSize, quarter * kWarpSize + kWarpSize - 1));
+    report.missing(
+        "M = 128 in the instruction descriptor, if the tile has 128 rows: with M = 64 the multiplication "
+        "writes 16 of each 32 lanes, and warp {} reads all of lanes {}-{}",
+        thread.warp(), quarter * kWarpSize, quarter * kWarpSize + kWarpSize - 1);
   } else {
-    report.line(
-        "missing",
-        fmt::format("a multiplication that writes column {}: this one has N = {} and ends at column {}. "
-                    "N of the instruction descriptor is too small, or the address of the load is that of "
-                    "another accumulator",
-                    column, one.n, one.column + one.columns() - 1));
+    report.missing(
+        "a multiplication that writes column {}: this one has N = {} and ends at column {}. N of the "
+        "instruction descriptor is too small, or the address of the load is that of another accumulator",
+        column, one.n, one.column + one.columns() - 1);
   }
 }
 
@@ -1017,7 +998,7 @@ void explain_unwritten_load(Report& report, TensorMemory& memory, const Thread& 
 void Tcgen05::check_written(const char* what, const Thread& thread, const TensorCell& cell,
                             std::uint32_t column, Where where) {
   if (cell.written()) return;
-  Report report(fmt::format("{} of tensor memory that was never written", what));
+  Report report("{} of tensor memory that was never written", what);
   report.line("columns", columns_text(column, 1));
   report.line("where", access_line(what, thread, where));
   if (std::string_view(what).starts_with("tcgen05_ld")) {
@@ -1062,11 +1043,10 @@ std::uint32_t Tcgen05::check_lanes(const char* what, std::uint32_t address, Wher
   const std::uint32_t quarter = static_cast<std::uint32_t>(thread.warp()) % 4;
   const std::uint32_t lane = address >> 16;
   if (lane == quarter * kWarpSize) return address & 0xffffu;
-  Report report(fmt::format("{} of lanes of tensor memory that are not this warp's", what));
-  report.line("where",
-              fmt::format("{} by warp {} of CTA {}", where.text(), thread.warp(), text(thread.cta->id)));
-  report.line("address", fmt::format("{:#x}: lane {}, column {}", address, lane, address & 0xffffu));
-  report.line("its lanes", fmt::format("{}-{}", quarter * kWarpSize, quarter * kWarpSize + kWarpSize - 1));
+  Report report("{} of lanes of tensor memory that are not this warp's", what);
+  report.line("where", "{} by warp {} of CTA {}", where.text(), thread.warp(), text(thread.cta->id));
+  report.line("address", "{:#x}: lane {}, column {}", address, lane, address & 0xffffu);
+  report.line("its lanes", "{}-{}", quarter * kWarpSize, quarter * kWarpSize + kWarpSize - 1);
   fail("tensor-memory-lanes",
        report.rule(
            "warp w reaches the lanes from 32 (w % 4) on; the address of a .32x32b access names the first",
@@ -1131,10 +1111,10 @@ void Tcgen05::transfer(TransferCall& call) {
         for (const void* argument : meeting.arguments) {
           const auto& other = *static_cast<const TransferCall*>(argument);
           if (other.address == mine.address) continue;
-          Report report(fmt::format("the lanes of a warp execute {} with different addresses",
-                                    is_store ? "tcgen05.st" : "tcgen05.ld"));
+          Report report("the lanes of a warp execute {} with different addresses",
+                        is_store ? "tcgen05.st" : "tcgen05.ld");
           report.line("where", access_line(mine.what, last, mine.where));
-          report.line("addresses", fmt::format("{:#x} and {:#x}", mine.address, other.address));
+          report.line("addresses", "{:#x} and {:#x}", mine.address, other.address);
           self.fail(
               "tensor-memory-lanes",
               report.rule("all threads of the warp specify the same taddr, the base of the whole access",
@@ -1219,9 +1199,8 @@ void Tcgen05::wait(bool stores, Where where) {
               if (bits == load.poison) continue;
               Report report("registers were written while a tcgen05.ld was loading them");
               report.line("load", transfer_text(*load.transfer));
-              report.line("noticed", fmt::format("{} by {}", mine.where.text(), name_thread(*lane)));
-              report.line("register",
-                          fmt::format("{} of {}; it holds {} now", i, load.count, load.registers[i]));
+              report.line("noticed", "{} by {}", mine.where.text(), name_thread(*lane));
+              report.line("register", "{} of {}; it holds {} now", i, load.count, load.registers[i]);
               mine.self->fail(
                   "tcgen05-registers-written",
                   report.rule("from tcgen05.ld to tcgen05.wait::ld the registers belong to the load",
@@ -1240,7 +1219,7 @@ bool Tcgen05::explain_poison(Report& report, const Thread& thread, std::uint32_t
   for (const PendingTensorLoad& load : state(thread).loads) {
     if (load.registers == nullptr || load.poison != (value & ~kQuietBit)) continue;
     report.line("load", transfer_text(*load.transfer));
-    report.line("missing", "tcgen05.wait::ld between the load and this use");
+    report.missing("tcgen05.wait::ld between the load and this use");
     report.rule("the registers of tcgen05.ld hold what was loaded behind tcgen05.wait::ld", kLoadSection);
     report.course_rule(CourseRule::kTensorLoadWait);
     return true;
@@ -1260,7 +1239,7 @@ void Tcgen05::take_accumulator(const char* what, Thread& thread, TensorOperation
   const std::uint32_t lane = d >> 16;
   const Where where = operation.where;
   if (lane != 0 && !(m == 64 && !operation.peer && lane == kLanesOfHalf)) {
-    Report report(fmt::format("{} with an accumulator that starts at lane {}", what, lane));
+    Report report("{} with an accumulator that starts at lane {}", what, lane);
     report.line("where", access_line(what, thread, where));
     fail("tensor-memory-lanes",
          report.rule("an accumulator starts at lane 0; with M = 64 of one CTA at lane 0 or 16",
@@ -1345,8 +1324,7 @@ void Tcgen05::read_a_from_tensor_memory(const char* what, Thread& thread, Tensor
   const std::uint32_t lane = operation.a_address >> 16;
   const Where where = operation.where;
   if (lane != operation.accumulation->lane) {
-    Report report(
-        fmt::format("{} with A at lane {} and D at lane {}", what, lane, operation.accumulation->lane));
+    Report report("{} with A at lane {} and D at lane {}", what, lane, operation.accumulation->lane);
     report.line("where", access_line(what, thread, where));
     fail("tensor-memory-lanes",
          report.rule("A and D have the same lane alignment", "PTX ISA, \"Data Path Layout Organization\""));
@@ -1392,21 +1370,20 @@ void Tcgen05::check_fence_behind_operand(const OperandUse& use, const Thread& th
                                          const OperandWriter& writer, const char* instruction) {
   if (!course_rule_on(CourseRule::kTensorOperandFence) || after_covers(thread, writer.stamp)) return;
   const TensorThread& me = state(thread);
-  Report report(fmt::format("{} reads shared memory, without a fence behind the wait for it", instruction));
+  Report report("{} reads shared memory, without a fence behind the wait for it", instruction);
   report.line(instruction, use.describe(use));
   report.line("bytes", name_shared_offset(*use.cta, writer.offset));
-  report.line("written", fmt::format("{} by {}", Where::from_packed(writer.where & ~kAtomicBit).text(),
-                                     is_agent(writer.stamp) ? emulator::name_agent(engine_.gang, writer.stamp)
-                                                            : name_thread(engine_.gang.grid, writer.stamp)));
+  report.line("written", "{} by {}", Where::from_packed(writer.where & ~kAtomicBit).text(),
+              is_agent(writer.stamp) ? emulator::name_agent(engine_.gang, writer.stamp)
+                                     : name_thread(engine_.gang.grid, writer.stamp));
   report.line("fence", me.has_after
                            ? fmt::format("its latest, at {}, came before the wait", me.after_where.text())
                            : std::string("the thread has executed none"));
-  report.line("missing",
-              fmt::format("tcgen05.fence::after_thread_sync between the wait and the {}",
-                          instruction == std::string_view("tcgen05.cp") ? "copy" : "multiplication"));
+  report.missing("tcgen05.fence::after_thread_sync between the wait and the {}",
+                 instruction == std::string_view("tcgen05.cp") ? "copy" : "multiplication");
   report.rule(
-      "fence::after_thread_sync orders the asynchronous tcgen05 instructions behind it with respect to "
-      "what the thread has waited for",
+      "fence::after_thread_sync orders the asynchronous tcgen05 instructions behind it with respect to what "
+      "the thread has waited for",
       kFenceSection);
   report.course_rule(CourseRule::kTensorOperandFence);
   fail("tcgen05-fence", report);
@@ -1414,18 +1391,18 @@ void Tcgen05::check_fence_behind_operand(const OperandUse& use, const Thread& th
 
 void Tcgen05::check_descriptor(const char* what, const char* name, std::uint64_t bits, Where where) {
   if (const char* fault = gemm::ptx::tcgen05_descriptor_fault(bits)) {
-    Report report(fmt::format("{} with a shared memory descriptor that is none: {}", what, fault));
-    report.line("where", access_line(what, running_thread(), where))
-        .line(name, fmt::format("{:#018x}", bits));
-    fail("tcgen05-descriptor",
-         report.rule("bits 46-48 are 0b001, bits 53-60 are 0, and bits 61-63 name a swizzle: it is not "
-                     "wgmma's format",
-                     kTensorOperandRules.descriptor_section));
+    Report report("{} with a shared memory descriptor that is none: {}", what, fault);
+    report.line("where", access_line(what, running_thread(), where)).line(name, "{:#018x}", bits);
+    fail(
+        "tcgen05-descriptor",
+        report.rule(
+            "bits 46-48 are 0b001, bits 53-60 are 0, and bits 61-63 name a swizzle: it is not wgmma's format",
+            kTensorOperandRules.descriptor_section));
   }
   if (bits >> 61 == 1 || (bits >> 52 & 1) != 0) {
     throw harness::Error(
-        fmt::format("the emulator knows no tcgen05 operand with 32-byte swizzle units or an absolute "
-                    "leading dimension; {} has one",
+        fmt::format("the emulator knows no tcgen05 operand with 32-byte swizzle units or an absolute leading "
+                    "dimension; {} has one",
                     where.text()));
   }
 }
@@ -1448,14 +1425,14 @@ void Tcgen05::multiply(const char* what, int group, std::uint32_t d, std::uint64
     const gemm::ptx::InstructionDescriptor half{.m = 64, .n = read.n, .d = read.d, .a = read.a, .b = read.b};
     const bool is_stricter = group == 1 && read.m == 128 && instruction == encode(read) &&
                              gemm::ptx::instruction_descriptor_fault(encode(half)) == nullptr;
-    refuse("tcgen05-instruction-descriptor",
-           fmt::format("{} with an instruction descriptor that is none: {}", what, fault), "descriptor",
-           fmt::format("{:#010x}: M {}, N {}", instruction, read.m, read.n),
-           is_stricter ? "with M = 128 of one CTA N has steps of 16, as in CUTLASS; the PTX ISA's table has "
-                         "steps of 8"
-                       : "the descriptor says a shape and types that .kind::f16 has, and its reserved bits "
-                         "are 0",
-           "PTX ISA, \"TensorCore 5th Generation: Instruction descriptor\"; \"Matrix Shape\"");
+    refuse(
+        "tcgen05-instruction-descriptor",
+        fmt::format("{} with an instruction descriptor that is none: {}", what, fault), "descriptor",
+        fmt::format("{:#010x}: M {}, N {}", instruction, read.m, read.n),
+        is_stricter
+            ? "with M = 128 of one CTA N has steps of 16, as in CUTLASS; the PTX ISA's table has steps of 8"
+            : "the descriptor says a shape and types that .kind::f16 has, and its reserved bits are 0",
+        "PTX ISA, \"TensorCore 5th Generation: Instruction descriptor\"; \"Matrix Shape\"");
   }
   if (!a_in_tensor_memory) check_descriptor(what, "A", a, where);
   check_descriptor(what, "B", b, where);
@@ -1564,7 +1541,7 @@ void Tcgen05::copy(const char* what, int group, TensorCopyShape shape, std::uint
   TensorAccumulation& record = *operation.accumulation;
   record.shape = shape;
   if (record.lane != 0) {
-    Report report(fmt::format("{} to tensor memory from lane {} on", what, record.lane));
+    Report report("{} to tensor memory from lane {} on", what, record.lane);
     report.line("where", access_line(what, thread, where));
     fail("tensor-memory-lanes",
          report.rule("a tcgen05.cp writes all quarters of the lanes: its address names lane 0",
@@ -1598,7 +1575,7 @@ void Tcgen05::shift(const char* what, int group, std::uint32_t address, Where wh
   Thread& thread = running_thread();
   const TensorAccumulation& record = *operation.accumulation;
   if (record.lane % kWarpSize != 0 || record.lane >= kTensorLanes) {
-    Report report(fmt::format("{} of tensor memory from lane {} on", what, record.lane));
+    Report report("{} of tensor memory from lane {} on", what, record.lane);
     report.line("where", access_line(what, thread, where));
     fail("tensor-memory-lanes", report.rule("the lane of taddr is a multiple of 32", kShiftSection));
   }
@@ -1626,7 +1603,7 @@ void Tcgen05::commit(const char* what, int group, void* barrier, std::optional<s
   const std::vector<Cta*>& cluster = engine_.cta(cta).cluster;
   const std::uint32_t mask = ctas.value_or(1u << cta.rank_in_cluster);
   if (mask == 0 || mask >> cluster.size() != 0) {
-    Report report(fmt::format("{} to CTAs {:#x} of a cluster of {}", what, mask, cluster.size()));
+    Report report("{} to CTAs {:#x} of a cluster of {}", what, mask, cluster.size());
     report.line("where", access_line(what, thread, where));
     fail("multicast-mask",
          report.rule("every bit of the mask is the rank of a CTA of the cluster, and at least one is set",
@@ -1850,8 +1827,8 @@ std::string Tcgen05::missing_commit(const Cta& cta, std::uint32_t thread, std::u
     const TensorThread& other = threads_[cta.index_in_gang][i];
     if (i == thread || other.commits == 0) continue;
     return fmt::format(
-        "tcgen05.commit by {}, which issued the multiplication: the commit at {} is that of "
-        "another thread, {}, and tracks nothing of it",
+        "tcgen05.commit by {}, which issued the multiplication: the commit at {} is that of another thread, "
+        "{}, and tracks nothing of it",
         name_thread(cta.threads[thread]), other.commit_where.text(), name_thread(cta.threads[i]));
   }
   return fmt::format("tcgen05.commit by {} behind the multiplication, and a wait for its mbarrier",
@@ -1870,14 +1847,12 @@ void Tcgen05::check_arrivals(const Cta& cta) {
       continue;
     Report report("a CTA ends while a tcgen05.commit may still be on its way to one of its mbarriers");
     report.line("barrier", name_mbarrier(*barrier));
-    report.line("commit", fmt::format("{}, the last of {} at this mbarrier",
-                                      describe_commit(barrier->commit_log.back()), barrier->commits));
-    report.line(
-        "missing",
-        fmt::format("a wait at {} for the phase that this arrival ends, before the CTA ends. A wait at "
-                    "another mbarrier, for a later commit, says that the multiplications are over and "
-                    "not that this one has arrived",
-                    name_mbarrier(*barrier)));
+    report.line("commit", "{}, the last of {} at this mbarrier", describe_commit(barrier->commit_log.back()),
+                barrier->commits);
+    report.missing(
+        "a wait at {} for the phase that this arrival ends, before the CTA ends. A wait at another mbarrier, "
+        "for a later commit, says that the multiplications are over and not that this one has arrived",
+        name_mbarrier(*barrier));
     report.rule(
         "an arrival finds an mbarrier that is valid: shared memory is a CTA's own only until it ends, and "
         "commits at two mbarriers arrive in any order",
@@ -1891,16 +1866,13 @@ void Tcgen05::thread_exits(Thread& thread) {
   if (cta.exited + 1 != cta.thread_count) return;
   for (const TensorAllocation& allocation : memory(cta).allocations) {
     if (allocation.cta != &cta) continue;
-    Report report(fmt::format("CTA {} ends with tensor memory that it has not deallocated", text(cta.id)));
+    Report report("CTA {} ends with tensor memory that it has not deallocated", text(cta.id));
     report.line("columns", columns_text(allocation.column, allocation.columns));
     report.line("allocated", allocation.where.text());
-    report.line("missing", "tcgen05.dealloc by a whole warp, when all accesses are over");
-    fail(
-        "tensor-memory-leak",
-        report.rule(
-            "all tensor memory that a kernel allocates is deallocated before it ends: the next CTA on the SM "
-            "would wait for it forever",
-            kAllocSection));
+    report.missing("tcgen05.dealloc by a whole warp, when all accesses are over");
+    fail("tensor-memory-leak", report.rule("all tensor memory that a kernel allocates is deallocated before "
+                                           "it ends: the next CTA on the SM would wait for it forever",
+                                           kAllocSection));
   }
   check_arrivals(cta);
   if (!course_rule_on(CourseRule::kExitInFlight)) return;
@@ -1914,14 +1886,12 @@ void Tcgen05::thread_exits(Thread& thread) {
       continue;
     Report report("a CTA ends while tcgen05 instructions may still be running");
     report.line("by", name_thread(cta.threads[i]));
-    report.line("issued",
-                fmt::format("{} operations, of which nobody has waited for the latest", issuer.issued));
+    report.line("issued", "{} operations, of which nobody has waited for the latest", issuer.issued);
     if (issuer.commits > 0) report.line("commit", issuer.commit_where.text() + ", the latest");
-    report.line("missing", "a wait for the latest commit, before the CTA ends");
+    report.missing("a wait for the latest commit, before the CTA ends");
     report.rule(
         "shared memory and mbarriers go to the next CTA: what still reads one or arrives at the other is "
-        "over "
-        "before the CTA ends",
+        "over before the CTA ends",
         kCommitSection);
     report.course_rule(CourseRule::kExitInFlight);
     fail("exit-in-flight", report);

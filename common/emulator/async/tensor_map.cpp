@@ -48,20 +48,19 @@ void check_pixels(const char* what, const gemm::ptx::TensorMapSpec& spec, const 
     const std::int64_t first = spec.im2col.lower[d - 1];
     const std::int64_t last = static_cast<std::int64_t>(spec.extent[d]) - 1 + spec.im2col.upper[d - 1];
     if (coordinates[i] < first || coordinates[i] > last) {
-      engine.fail("tma-coordinates",
-                  Report(fmt::format("{}: the first pixel lies outside the bounding box", what))
-                      .line("where", fmt::format("{} by {}", where.text(), name_thread(running_thread())))
-                      .line("box", fmt::format("coordinate {} is {}, the box goes from {} to {}", i,
-                                               coordinates[i], first, last))
-                      .rule("the coordinates of D, H and W lie within the bounding box",
-                            "PTX ISA, \"Tensors\": \"im2col mode\""));
+      engine.fail("tma-coordinates", Report("{}: the first pixel lies outside the bounding box", what)
+                                         .at(where, running_thread())
+                                         .line("box", "coordinate {} is {}, the box goes from {} to {}", i,
+                                               coordinates[i], first, last)
+                                         .rule("the coordinates of D, H and W lie within the bounding box",
+                                               "PTX ISA, \"Tensors\": \"im2col mode\""));
     }
     if (spec.im2col.offset[d - 1] >= offsets) {
       engine.fail(
           "tma-coordinates",
-          Report(fmt::format("{}: an im2col offset is out of range", what))
-              .line("where", fmt::format("{} by {}", where.text(), name_thread(running_thread())))
-              .line("offset", fmt::format("{} in dimension {}", spec.im2col.offset[d - 1], i))
+          Report("{}: an im2col offset is out of range", what)
+              .at(where, running_thread())
+              .line("offset", "{} in dimension {}", spec.im2col.offset[d - 1], i)
               .rule(fmt::format("im2col offsets of a tensor of rank {} are below {}", spec.rank, offsets),
                     "PTX ISA, \"Tensors\": \"im2col mode\""));
     }
@@ -128,10 +127,9 @@ static void explain_unwritten_map(Report& report, const TensorMapBits& map) {
   bool written = false;
   for_global_cells(address, sizeof map, [&](const Cell& cell) { written = written || cell.write != 0; });
   if (!written)
-    report.line(
-        "missing",
-        "the map itself: no thread has written there in this launch so far. Whoever makes the map tells "
-        "the thread that copies, which waits for it before it acquires the map");
+    report.missing(
+        "the map itself: no thread has written there in this launch so far. Whoever makes the map tells the "
+        "thread that copies, which waits for it before it acquires the map");
 }
 
 gemm::ptx::TensorMapSpec use_tensor_map(const char* what, const TensorMapBits& map, int rank, Where where,
@@ -140,38 +138,35 @@ gemm::ptx::TensorMapSpec use_tensor_map(const char* what, const TensorMapBits& m
   HopperEngine& engine = hopper_engine(what, where);
   check_descriptor(what, map, where);
   if (!decode_tensor_map(map, spec)) {
-    Report report(fmt::format("{} with 128 bytes that are no tensor map", what));
-    report.line("where", fmt::format("{} by {}", where.text(), name_thread(running_thread())));
+    Report report("{} with 128 bytes that are no tensor map", what);
+    report.at(where, running_thread());
     explain_unwritten_map(report, map);
-    engine.fail(
-        "tensor-map-invalid",
-        report.rule("the map comes from make_tensor_map, unchanged, as a const __grid_constant__ parameter "
-                    "or in constant or global memory",
-                    kTensorMapSection));
+    engine.fail("tensor-map-invalid",
+                report.rule("the map comes from make_tensor_map, unchanged, as a const __grid_constant__ "
+                            "parameter or in constant or global memory",
+                            kTensorMapSection));
   }
   // A kernel may have changed it, field by field.
   const bool may_have_changed = find_buffer(reinterpret_cast<std::uintptr_t>(&map)) != nullptr;
   const std::string broken = may_have_changed ? gemm::ptx::violated_rule(spec) : std::string();
   if (!broken.empty()) {
-    engine.fail("tensor-map-invalid",
-                Report(fmt::format("{} with a tensor map that breaks a rule", what))
-                    .line("where", fmt::format("{} by {}", where.text(), name_thread(running_thread())))
-                    .rule(broken, "CUDA Driver API, \"cuTensorMapEncodeTiled\""));
+    engine.fail("tensor-map-invalid", Report("{} with a tensor map that breaks a rule", what)
+                                          .at(where, running_thread())
+                                          .rule(broken, "CUDA Driver API, \"cuTensorMapEncodeTiled\""));
   }
   if (spec.rank != rank) {
     engine.fail("tensor-map-rank",
-                Report(fmt::format("{} gives {} coordinates to a tensor of rank {}", what, rank, spec.rank))
-                    .line("where", fmt::format("{} by {}", where.text(), name_thread(running_thread())))
+                Report("{} gives {} coordinates to a tensor of rank {}", what, rank, spec.rank)
+                    .at(where, running_thread())
                     .rule("the instruction's dimension is the map's rank", kTensorMapSection));
   }
   if ((spec.im2col.pixels != 0) != im2col) {
-    engine.fail(
-        "tensor-map-mode",
-        Report(fmt::format("{} with a tensor map in {} mode", what, im2col ? "tiled" : "im2col"))
-            .line("where", fmt::format("{} by {}", where.text(), name_thread(running_thread())))
-            .rule("the map of an instruction with .im2col comes from cuTensorMapEncodeIm2col, that of "
-                  "others from cuTensorMapEncodeTiled",
-                  kTensorMapSection));
+    engine.fail("tensor-map-mode",
+                Report("{} with a tensor map in {} mode", what, im2col ? "tiled" : "im2col")
+                    .at(where, running_thread())
+                    .rule("the map of an instruction with .im2col comes from cuTensorMapEncodeIm2col, that "
+                          "of others from cuTensorMapEncodeTiled",
+                          kTensorMapSection));
   }
   return spec;
 }
@@ -183,14 +178,13 @@ void check_coordinates(const char* what, const gemm::ptx::TensorMapSpec& spec,
   const int bytes = coordinates[0] * gemm::ptx::unit_bytes(spec);
   if (bytes % kUnit == 0) return;
   hopper_engine(what, where)
-      .fail("tma-alignment",
-            Report(fmt::format("{}: the box starts inside a 16-byte unit of a row", what))
-                .line("where", fmt::format("{} by {}", where.text(), name_thread(running_thread())))
-                .line("box", fmt::format("innermost coordinate {}: {} bytes, {} past a multiple of 16",
-                                         coordinates[0], bytes, ((bytes % kUnit) + kUnit) % kUnit))
-                .rule("the innermost coordinate is a multiple of 16 bytes (seen on an H200, which takes "
-                      "others for illegal instructions)",
-                      kTensorMapSection));
+      .fail("tma-alignment", Report("{}: the box starts inside a 16-byte unit of a row", what)
+                                 .at(where, running_thread())
+                                 .line("box", "innermost coordinate {}: {} bytes, {} past a multiple of 16",
+                                       coordinates[0], bytes, ((bytes % kUnit) + kUnit) % kUnit)
+                                 .rule("the innermost coordinate is a multiple of 16 bytes (seen on an H200, "
+                                       "which takes others for illegal instructions)",
+                                       kTensorMapSection));
 }
 
 void check_store(const char* what, const gemm::ptx::TensorMapSpec& spec, const std::int32_t* coordinates,
@@ -199,24 +193,22 @@ void check_store(const char* what, const gemm::ptx::TensorMapSpec& spec, const s
   HopperEngine& engine = hopper_engine(what, where);
   for (int i = 0; i < spec.rank; ++i) {
     if (coordinates[i] >= 0) continue;
-    engine.fail(
-        "tma-coordinates",
-        Report(fmt::format("{}: a store starts before the tensor", what))
-            .line("where", fmt::format("{} by {}", where.text(), name_thread(running_thread())))
-            .line("box", fmt::format("coordinate {} is {}", i, coordinates[i]))
-            .rule("a store's coordinates are not negative (seen on an H200, which takes them for illegal "
-                  "instructions; loads may start outside)",
-                  kTensorMapSection));
+    engine.fail("tma-coordinates", Report("{}: a store starts before the tensor", what)
+                                       .at(where, running_thread())
+                                       .line("box", "coordinate {} is {}", i, coordinates[i])
+                                       .rule("a store's coordinates are not negative (seen on an H200, which "
+                                             "takes them for illegal instructions; loads may start outside)",
+                                             kTensorMapSection));
   }
   const std::uint64_t row_bytes = spec.extent[0] * static_cast<std::uint64_t>(gemm::ptx::unit_bytes(spec));
   const auto box_end = static_cast<std::uint64_t>(coordinates[0]) + spec.box[0];
   if (row_bytes % kUnit == 0 || box_end <= spec.extent[0]) return;
   engine.fail(
       "store-past-row",
-      Report(fmt::format("{}: the store writes behind the end of the tensor's rows", what))
-          .line("where", fmt::format("{} by {}", where.text(), name_thread(running_thread())))
-          .line("rows", fmt::format("{} bytes: {} bytes behind each row are written, too", row_bytes,
-                                    kUnit - row_bytes % kUnit))
+      Report("{}: the store writes behind the end of the tensor's rows", what)
+          .at(where, running_thread())
+          .line("rows", "{} bytes: {} bytes behind each row are written, too", row_bytes,
+                kUnit - row_bytes % kUnit)
           .rule("a store writes whole 16-byte units (seen on an H200): rows are a multiple of 16 bytes long",
                 kTensorMapSection));
 }

@@ -191,14 +191,13 @@ void check_tensor(const char* what, const gemm::ptx::TensorMapSpec& spec, const 
   const std::uintptr_t base = reinterpret_cast<std::uintptr_t>(spec.base);
   if (buffer && base >= buffer->begin && base - buffer->begin + bytes <= buffer->bytes) return;
   hopper_engine(what, where)
-      .fail("global-out-of-bounds",
-            Report(fmt::format("{} with a tensor map that describes more than its buffer", what))
-                .line("where", fmt::format("{} by {}", where.text(), name_thread(running_thread())))
-                .line("copy", box_text(spec, coordinates))
-                .line("tensor", describe_address(base, bytes))
-                .rule("coordinates outside the tensor are safe, but all of the tensor is memory that was "
-                      "allocated",
-                      "CUDA Driver API, \"cuTensorMapEncodeTiled\""));
+      .fail("global-out-of-bounds", Report("{} with a tensor map that describes more than its buffer", what)
+                                        .at(where, running_thread())
+                                        .line("copy", box_text(spec, coordinates))
+                                        .line("tensor", describe_address(base, bytes))
+                                        .rule("coordinates outside the tensor are safe, but all of the "
+                                              "tensor is memory that was allocated",
+                                              "CUDA Driver API, \"cuTensorMapEncodeTiled\""));
 }
 
 /// The global side of a load, at issue: bounds, initialisation, order.
@@ -222,16 +221,11 @@ void check_source(const char* what, const gemm::ptx::TensorMapSpec& spec, const 
       }
     });
     if (unfenced.write != 0) {
-      Report report(
-          fmt::format("{} reads global memory that ordinary stores of this kernel wrote, without a "
-                      "proxy fence",
-                      what));
-      report
-          .line("copy",
-                fmt::format("{} by {}: {}", where.text(), name_thread(thread), box_text(spec, coordinates)))
-          .line("written",
-                fmt::format("{} by {}", Where::from_packed(unfenced.write_where & ~kAtomicBit).text(),
-                            name_thread(thread.cta->gang->grid, unfenced.write)))
+      Report report("{} reads global memory that ordinary stores of this kernel wrote, without a proxy fence",
+                    what);
+      report.line("copy", "{} by {}: {}", where.text(), name_thread(thread), box_text(spec, coordinates))
+          .line("written", "{} by {}", Where::from_packed(unfenced.write_where & ~kAtomicBit).text(),
+                name_thread(thread.cta->gang->grid, unfenced.write))
           .rule("the thread that wrote executes fence.proxy.async before it hands the data on",
                 "PTX ISA, \"Async proxy\"; \"membar, fence\": fence.proxy.async");
       explain_fence_on_the_way(report, thread, unfenced.write, false);
@@ -291,8 +285,8 @@ std::uint32_t use_box(const char* what, const Cta& cta, const void* shared,
   if (!found || shared_room(cta, *found) < bytes) {
     engine.fail(
         "shared-out-of-bounds",
-        Report(fmt::format("{}: the box does not fit into shared memory", what))
-            .line("where", fmt::format("{} by {}", where.text(), name_thread(thread)))
+        Report("{}: the box does not fit into shared memory", what)
+            .at(where, thread)
             .line("box",
                   found
                       ? fmt::format("{} bytes of which {} fit, at {} in {}", bytes, shared_room(cta, *found),
@@ -304,10 +298,10 @@ std::uint32_t use_box(const char* what, const Cta& cta, const void* shared,
   if (offset % alignment != 0) {
     engine.fail(
         "tma-alignment",
-        Report(fmt::format("{}: the tile in shared memory is misaligned", what))
-            .line("where", fmt::format("{} by {}", where.text(), name_thread(thread)))
-            .line("tile", fmt::format("{}: {} bytes off a multiple of {}", name_shared_offset(cta, offset),
-                                      offset % alignment, alignment))
+        Report("{}: the tile in shared memory is misaligned", what)
+            .at(where, thread)
+            .line("tile", "{}: {} bytes off a multiple of {}", name_shared_offset(cta, offset),
+                  offset % alignment, alignment)
             .rule(fmt::format("the address in shared memory is a multiple of {}", alignment), kTmaSection));
   }
   note_swizzle_start(what, cta, offset, gemm::ptx::span_bytes(spec.swizzle),
@@ -323,14 +317,14 @@ gemm::ptx::TensorMapSpec CopyEngine::plain_spec(const char* what, const void* gl
   const auto address = reinterpret_cast<std::uintptr_t>(global);
   if (bytes == 0 || bytes % kUnit != 0 || address % kUnit != 0) {
     engine_.fail("tma-alignment",
-                 Report(fmt::format("{} of {} bytes, {}", what, bytes, describe_address(address, bytes)))
-                     .line("where", fmt::format("{} by {}", where.text(), name_thread(running_thread())))
+                 Report("{} of {} bytes, {}", what, bytes, describe_address(address, bytes))
+                     .at(where, running_thread())
                      .rule("both addresses and the size are multiples of 16", "PTX ISA, \"cp.async.bulk\""));
   }
   if (bytes > kMaxSharedBytes) {
     engine_.fail("shared-out-of-bounds",
-                 Report(fmt::format("{} of {} bytes, and shared memory has {}", what, bytes, kMaxSharedBytes))
-                     .line("where", fmt::format("{} by {}", where.text(), name_thread(running_thread())))
+                 Report("{} of {} bytes, and shared memory has {}", what, bytes, kMaxSharedBytes)
+                     .at(where, running_thread())
                      .rule("all that is copied lies in shared memory", "PTX ISA, \"cp.async.bulk\""));
   }
   gemm::ptx::TensorMapSpec spec;
@@ -360,14 +354,13 @@ void check_prefetched(const char* what, const void* global, std::uint32_t bytes,
   const bool inside = buffer != nullptr && address >= buffer->begin && buffer->bytes >= bytes &&
                       address - buffer->begin <= buffer->bytes - bytes;
   if (inside || !course_rule_on(CourseRule::kPrefetchBounds)) return;
-  fail("prefetch-bounds",
-       Report(fmt::format("{} of memory that was not allocated", what))
-           .line("where", fmt::format("{} by {}", where.text(), name_thread(running_thread())))
-           .line("address", describe_address(address, bytes))
-           .rule("what is prefetched lies in memory that was allocated",
-                 "PTX ISA, \"prefetch, prefetchu\"; \"cp.async.bulk.prefetch\"")
-           .course_rule(CourseRule::kPrefetchBounds)
-           .str());
+  fail("prefetch-bounds", Report("{} of memory that was not allocated", what)
+                              .at(where, running_thread())
+                              .line("address", describe_address(address, bytes))
+                              .rule("what is prefetched lies in memory that was allocated",
+                                    "PTX ISA, \"prefetch, prefetchu\"; \"cp.async.bulk.prefetch\"")
+                              .course_rule(CourseRule::kPrefetchBounds)
+                              .str());
 }
 
 }  // namespace
@@ -393,11 +386,10 @@ void CopyEngine::prefetch_plain(const void* global, std::uint32_t bytes, Where w
   const auto address = reinterpret_cast<std::uintptr_t>(global);
   if (context.counters) count_instruction(kWhat, where, 1, 1);
   if (bytes % kUnit != 0 || address % kUnit != 0) {
-    engine_.fail(
-        "tma-alignment",
-        Report(fmt::format("{} of {} bytes, {}", kWhat, bytes, describe_address(address, bytes)))
-            .line("where", fmt::format("{} by {}", where.text(), name_thread(running_thread())))
-            .rule("the address and the size are multiples of 16", "PTX ISA, \"cp.async.bulk.prefetch\""));
+    engine_.fail("tma-alignment", Report("{} of {} bytes, {}", kWhat, bytes, describe_address(address, bytes))
+                                      .at(where, running_thread())
+                                      .rule("the address and the size are multiples of 16",
+                                            "PTX ISA, \"cp.async.bulk.prefetch\""));
   }
   check_prefetched(kWhat, global, bytes, where);
 }
@@ -434,14 +426,13 @@ void CopyEngine::copy_to_cluster(std::uint32_t to, const void* from, std::uint32
   record.reduces = reduction.apply != nullptr;
   if (record.offset % kPlainAlignment != 0 || shared_room(target, record.offset) < bytes ||
       &engine_.cluster_cta(what, barrier, where) != &target) {
-    engine_.fail(
-        "cluster-address",
-        Report(fmt::format("{} of {} bytes into another CTA's shared memory", what, bytes))
-            .line("where", fmt::format("{} by {}", where.text(), name_thread(thread)))
-            .line("to", fmt::format("{}, mbarrier {:#x}", name_shared_offset(target, record.offset), barrier))
-            .rule("the destination is a multiple of 16 and lies in one array, and its mbarrier is in the "
-                  "same CTA",
-                  "PTX ISA, \"cp.async.bulk\""));
+    engine_.fail("cluster-address",
+                 Report("{} of {} bytes into another CTA's shared memory", what, bytes)
+                     .at(where, thread)
+                     .line("to", "{}, mbarrier {:#x}", name_shared_offset(target, record.offset), barrier)
+                     .rule("the destination is a multiple of 16 and lies in one array, and its mbarrier is "
+                           "in the same CTA",
+                           "PTX ISA, \"cp.async.bulk\""));
   }
   Mbarrier& signalled = use_mbarrier(what, target, barrier & 0xffffffu, true, where);
   if (target.exited == target.thread_count)
@@ -523,19 +514,18 @@ void note_unlikely_map(const char* what, const Thread& thread, const gemm::ptx::
   const std::string map = fmt::format(
       "the map of {} has {} columns and {} rows, and its rows begin {} bytes ({} elements) apart",
       buffer->name, spec.extent[0], spec.extent[1], spec.stride_bytes[1], spec.stride_bytes[1] / element);
-  const std::string columns = whole ? fmt::format(
-                                          ", and {} is as large as all of them without gaps: its rows "
-                                          "cannot begin {} bytes apart. One of the three numbers is "
-                                          "that of another matrix",
-                                          buffer->name, spec.stride_bytes[1])
-                                    : std::string(", which is less than a row has: rows overlap");
+  const std::string columns =
+      whole ? fmt::format(
+                  ", and {} is as large as all of them without gaps: its rows cannot begin {} bytes apart. "
+                  "One of the three numbers is that of another matrix",
+                  buffer->name, spec.stride_bytes[1])
+            : std::string(", which is less than a row has: rows overlap");
   note_map_fault(fmt::format(
       "{}{} ({} at {} by {}). Extents and the strides are those of one matrix", map,
       whole && spec.stride_bytes[1] == spec.extent[1] * element
           ? fmt::format(
-                ": the two extents are exchanged. {} has rows of {} elements, and the innermost extent, "
-                "the length of a row, comes first: {{{}, {}}}. As it is, {} from {} on come as "
-                "zeros",
+                ": the two extents are exchanged. {} has rows of {} elements, and the innermost extent, the "
+                "length of a row, comes first: {{{}, {}}}. As it is, {} from {} on come as zeros",
                 buffer->name, spec.extent[1], spec.extent[1], spec.extent[0],
                 spec.extent[0] > spec.extent[1] ? "rows" : "columns",
                 std::min(spec.extent[0], spec.extent[1]))
@@ -567,10 +557,8 @@ void note_exchanged_extents(const char* what, const Thread& thread, const LoadRe
   note_map_fault(fmt::format(
       "the map of {} has the extents {{{}, {}}} and rows {} bytes apart, those of a {} matrix ({} rows of {} "
       "elements); the coordinates of {} at {} by {}, {}, are those of the {} one, with the extents {{{}, "
-      "{}}} "
-      "and rows {} bytes apart. Rows and K are exchanged in one of the two: in the map, with its pitch, "
-      "where "
-      "{} is {}",
+      "{}}} and rows {} bytes apart. Rows and K are exchanged in one of the two: in the map, with its pitch, "
+      "where {} is {}",
       buffer->name, spec.extent[0], spec.extent[1], spec.stride_bytes[1], k_first ? "K-major" : "MN-major",
       spec.extent[1], spec.extent[0], what, record.where.text(), name_thread(thread),
       box_text(spec, record.coordinates), k_first ? "MN-major" : "K-major", spec.extent[1], spec.extent[0],
@@ -625,11 +613,11 @@ void CopyEngine::load(const char* what, void* shared, const TensorMapBits& map,
   if (ctas == 0 || ctas >> own.cluster.size() != 0) {
     engine_.fail(
         "multicast-mask",
-        Report(fmt::format("{} to CTAs {:#x} of a cluster of {}", what, ctas, own.cluster.size()))
-            .line("where", fmt::format("{} by {}", where.text(), name_thread(thread)))
-            .line("load", fmt::format("{}; the issuer has rank {}", describe_load(engine_.gang.grid, record),
-                                      thread.cta->rank_in_cluster))
-            .line("missing", missing_bits(ctas, own.cluster.size(), thread.cta->rank_in_cluster))
+        Report("{} to CTAs {:#x} of a cluster of {}", what, ctas, own.cluster.size())
+            .at(where, thread)
+            .line("load", "{}; the issuer has rank {}", describe_load(engine_.gang.grid, record),
+                  thread.cta->rank_in_cluster)
+            .missing(missing_bits(ctas, own.cluster.size(), thread.cta->rank_in_cluster))
             .rule("every bit of the mask is the rank of a CTA of the cluster, and at least one is set",
                   kTmaSection));
   }
@@ -660,16 +648,15 @@ void CopyEngine::load_of_pair(const char* what, void* shared, const TensorMapBit
   LoadRecord record = record_of(what, shared, map, coordinates, rank, where, kTmaAlignment);
   Cta& holder = engine_.cluster_cta(what, barrier, where);
   if (holder.rank_in_cluster / 2 != thread.cta->rank_in_cluster / 2) {
-    engine_.fail(
-        "pair-barrier",
-        Report(fmt::format("{} signals an mbarrier of a CTA that is no peer of this one", what))
-            .line("where", fmt::format("{} by {}", where.text(), name_thread(thread)))
-            .line("mbarrier", fmt::format("{}, rank {} of the cluster; the tile is for rank {}",
-                                          name_shared_offset(holder, barrier & 0xffffffu),
-                                          holder.rank_in_cluster, thread.cta->rank_in_cluster))
-            .rule("with .cta_group::2 the mbarrier is in the shared memory of the CTA that the tile is for, "
-                  "or in that of its peer; without it in the former",
-                  kTmaSection));
+    engine_.fail("pair-barrier",
+                 Report("{} signals an mbarrier of a CTA that is no peer of this one", what)
+                     .at(where, thread)
+                     .line("mbarrier", "{}, rank {} of the cluster; the tile is for rank {}",
+                           name_shared_offset(holder, barrier & 0xffffffu), holder.rank_in_cluster,
+                           thread.cta->rank_in_cluster)
+                     .rule("with .cta_group::2 the mbarrier is in the shared memory of the CTA that the tile "
+                           "is for, or in that of its peer; without it in the former",
+                           kTmaSection));
   }
   Mbarrier& signalled = use_mbarrier(what, holder, barrier & 0xffffffu, true, where);
   engine_.touches_remote(thread, signalled, where);
@@ -697,9 +684,9 @@ void CopyEngine::store_remote(const RemoteStore& store, Where where) {
   const std::uint32_t offset = store.address & 0xffffffu;
   const auto refuse = [&](const std::string& headline, const char* rule) {
     engine_.fail("cluster-address",
-                 Report(fmt::format("{}: {}", what, headline))
-                     .line("where", fmt::format("{} by {}", where.text(), name_thread(thread)))
-                     .line("address", fmt::format("{:#x}; mbarrier {:#x}", store.address, store.barrier))
+                 Report("{}: {}", what, headline)
+                     .at(where, thread)
+                     .line("address", "{:#x}; mbarrier {:#x}", store.address, store.barrier)
                      .rule(rule, reduces ? "PTX ISA, \"red.async\"" : "PTX ISA, \"st.async\""));
   };
   if (engine_.cta(target).cluster.size() == 1)
@@ -929,13 +916,13 @@ void CopyEngine::check_destination(const char* what, const Thread& thread, const
   const Cell& cell = line.cells()[index];
   const auto offset = [&] { return line_offset(target, line) + (index << line.granule_log2()); };
   auto begin_report = [&](const std::string& headline) {
-    Report report(fmt::format("{} {}", kind_of(load), headline));
+    Report report("{} {}", kind_of(load), headline);
     report.line("bytes", name_shared_offset(target, offset()))
         .line(load.reduces  ? "red"
               : load.remote ? "store"
                             : "load",
-              fmt::format("{} at {} by {}: {}", what, load.where.text(), name_thread(thread),
-                          describe_load(engine_.gang.grid, load)))
+              "{} at {} by {}: {}", what, load.where.text(), name_thread(thread),
+              describe_load(engine_.gang.grid, load))
         .line("signals", name_mbarrier(*load.barrier));
     return report;
   };
@@ -947,10 +934,9 @@ void CopyEngine::check_destination(const char* what, const Thread& thread, const
           !one_warp_one_place(thread, load.where, first->what.issuer, first->what.where)) {
         Report report = begin_report("overwrites bytes that another copy is still bringing");
         if (explain_two_copies(report, thread, load, target, first->what))
-          engine_.fail("load-not-waited",
-                       report.rule("of two copies of one phase each has bytes of its own, and every CTA gets "
-                                   "each part of a tile once",
-                                   "PTX ISA, \"cp.async.bulk.tensor\""));
+          engine_.fail("load-not-waited", report.rule("of two copies of one phase each has bytes of its own, "
+                                                      "and every CTA gets each part of a tile once",
+                                                      "PTX ISA, \"cp.async.bulk.tensor\""));
       }
       if (cell.pending & kHopperPending)
         fail_touched(cell.pending, name_shared_offset(target, offset()), Access::kWrite, load.where);
@@ -961,15 +947,14 @@ void CopyEngine::check_destination(const char* what, const Thread& thread, const
   if (load.reduces && cell.write == 0) {
     engine_.fail("shared-uninitialised",
                  begin_report("reduces bytes that were never written")
-                     .rule("a reduction reads the value that is there: it is written, and a "
-                           "barrier of the cluster follows, before the first red.async",
+                     .rule("a reduction reads the value that is there: it is written, and a barrier of the "
+                           "cluster follows, before the first red.async",
                            "PTX ISA, \"red.async\""));
   }
   auto fail_overwrite = [&](const char* verb, const char* label, Stamp stamp, std::uint64_t where) {
     Report report = begin_report(fmt::format("overwrites bytes that may {}", verb));
-    report.line(label, fmt::format("{} by {}", Where::from_packed(where & ~kAtomicBit).text(),
-                                   is_agent(stamp) ? name_agent(engine_.gang, stamp)
-                                                   : name_thread(engine_.gang.grid, stamp)));
+    report.line(label, "{} by {}", Where::from_packed(where & ~kAtomicBit).text(),
+                is_agent(stamp) ? name_agent(engine_.gang, stamp) : name_thread(engine_.gang.grid, stamp));
     const HopperCta& state = engine_.cta(target);
     explain_overwrite(report, thread, load, target,
                       state.load_of_line[offset() / 16] == 0 ? nullptr : record(target, offset() / 16), stamp,
@@ -978,8 +963,7 @@ void CopyEngine::check_destination(const char* what, const Thread& thread, const
     if (load.remote) {
       report.rule(
           "bytes are stored to when nobody reads or writes them any more and the thread that stores knows "
-          "it: "
-          "from a barrier of the cluster, or an mbarrier that it waits for",
+          "it: from a barrier of the cluster, or an mbarrier that it waits for",
           load.reduces ? "PTX ISA, \"Memory Consistency Model\"; \"red.async\""
                        : "PTX ISA, \"Memory Consistency Model\"; \"st.async\"");
       engine_.fail("load-overwrites", report);
@@ -1000,9 +984,8 @@ void CopyEngine::check_destination(const char* what, const Thread& thread, const
     if (!load.remote && !engine_.by_async_proxy(cell.write)) {  // st.async is of the generic proxy
       if (!engine_.fenced(thread, cell.write, true)) {
         Report report = begin_report("overwrites bytes that ordinary stores wrote, without a proxy fence");
-        report.line("written",
-                    fmt::format("{} by {}", Where::from_packed(cell.write_where & ~kAtomicBit).text(),
-                                name_thread(engine_.gang.grid, cell.write)));
+        report.line("written", "{} by {}", Where::from_packed(cell.write_where & ~kAtomicBit).text(),
+                    name_thread(engine_.gang.grid, cell.write));
         report.rule(
             "the thread that wrote executes fence.proxy.async before the barrier that leads to the copy",
             "PTX ISA, \"Async proxy\"; \"membar, fence\": fence.proxy.async");
@@ -1023,13 +1006,12 @@ void CopyEngine::check_destination(const char* what, const Thread& thread, const
     Report report =
         begin_report(load.request ? "overwrites one that was read, without a proxy fence behind the read"
                                   : "overwrites bytes that ordinary loads read, without a proxy fence");
-    report.line("read", fmt::format("{} by {}", Where::from_packed(reader.where & ~kAtomicBit).text(),
-                                    name_thread(engine_.gang.grid, reader.stamp)));
+    report.line("read", "{} by {}", Where::from_packed(reader.where & ~kAtomicBit).text(),
+                name_thread(engine_.gang.grid, reader.stamp));
     if (!load.request && engine_.fence_after(reader.stamp, true) != 0)
       report.line("fence", "it has executed one since, behind what told the thread that loads of the read");
-    report.line("missing",
-                fmt::format("fence_proxy_async by {} behind its read, before it hands the bytes back",
-                            name_thread(engine_.gang.grid, reader.stamp)));
+    report.missing("fence_proxy_async by {} behind its read, before it hands the bytes back",
+                   name_thread(engine_.gang.grid, reader.stamp));
     if (load.request) {
       report.rule(
           "a response is read through the generic proxy and written through the async proxy: a proxy fence "
@@ -1209,11 +1191,9 @@ void CopyEngine::fail_touched(std::uint32_t operation, const std::string& bytes,
     if (arrival.id != operation) continue;
     Report report("bytes are touched that a cp.async is still bringing");
     report.line("bytes", bytes)
-        .line("copy",
-              fmt::format("handed over at {} by {}", arrival.where.text(), name_thread(*arrival.thread)))
-        .line("signals",
-              fmt::format("{}, {}", name_mbarrier(*arrival.barrier), describe_mbarrier(*arrival.barrier)))
-        .line("touched", fmt::format("{} by {}", where.text(), name_thread(thread)));
+        .line("copy", "handed over at {} by {}", arrival.where.text(), name_thread(*arrival.thread))
+        .line("signals", "{}, {}", name_mbarrier(*arrival.barrier), describe_mbarrier(*arrival.barrier))
+        .line("touched", "{} by {}", where.text(), name_thread(thread));
     add_wait_notes(report, thread);
     engine_.fail(
         "load-not-waited",
@@ -1224,25 +1204,23 @@ void CopyEngine::fail_touched(std::uint32_t operation, const std::string& bytes,
       std::find_if(loads_.begin(), loads_.end(), [&](const Load& load) { return load.id == operation; });
   const LoadRecord& load = found->what;
   const bool read = access == Access::kRead;
-  Report report(
-      fmt::format("a {} bytes that {} is still bringing", read ? "read of" : "write to", kind_of(load)));
+  Report report("a {} bytes that {} is still bringing", read ? "read of" : "write to", kind_of(load));
   report.line("bytes", bytes)
       .line(load.reduces  ? "red"
             : load.remote ? "store"
                           : "load",
-            fmt::format("{} by {}: {}", load.where.text(), name_thread(engine_.gang.grid, load.issuer),
-                        describe_load(engine_.gang.grid, load)))
-      .line("signals", fmt::format("{}, {}", name_mbarrier(*load.barrier), describe_mbarrier(*load.barrier)))
-      .line(read ? "read" : "write", fmt::format("{} by {}", where.text(), name_thread(thread)));
+            "{} by {}: {}", load.where.text(), name_thread(engine_.gang.grid, load.issuer),
+            describe_load(engine_.gang.grid, load))
+      .line("signals", "{}, {}", name_mbarrier(*load.barrier), describe_mbarrier(*load.barrier))
+      .line(read ? "read" : "write", "{} by {}", where.text(), name_thread(thread));
   if (!explain_too_large_box(report, load, bytes) &&
       (read || !explain_two_issuers(report, thread, where, load)))
     explain_missing_wait(report, thread, *load.barrier, load.phase);
   add_wait_notes(report, thread);
   if (load.remote) {
     engine_.fail("load-not-waited",
-                 report.rule("the bytes are there when a thread has waited, with acquire at "
-                             "cluster scope, for the phase of the mbarrier that the store "
-                             "signals",
+                 report.rule("the bytes are there when a thread has waited, with acquire at cluster scope, "
+                             "for the phase of the mbarrier that the store signals",
                              load.reduces ? "PTX ISA, \"red.async\", \"mbarrier.try_wait\""
                                           : "PTX ISA, \"st.async\", \"mbarrier.try_wait\""));
   }
@@ -1369,17 +1347,16 @@ bool explain_wide_store(Report& report, const Thread& thread, std::uintptr_t add
     });
     if (!covers) continue;
     const bool columns = wide.columns > 0;
-    report.line(
-        "wide",
-        fmt::format("{} of CTA {}: {} begins in tile ({}, {}) of D, which is {} x {}, and reaches "
-                    "{} {} into the next one",
-                    wide.where.text(), text(grid.cta_id(wide.cta - 1)), box_text(wide.spec, wide.coordinates),
-                    wide.tile_row, wide.tile_column, grid.options.tile_m, grid.options.tile_n,
-                    columns ? wide.columns : wide.rows, columns ? "columns" : "rows"));
-    report.line("missing",
-                fmt::format("a box that ends with its tile: {} {} fewer, or a tensor map that clips there (a "
-                            "dimension for tiles, as wide as a tile)",
-                            columns ? wide.columns : wide.rows, columns ? "columns" : "rows"));
+    report.line("wide",
+                "{} of CTA {}: {} begins in tile ({}, {}) of D, which is {} x {}, and reaches {} {} into the "
+                "next one",
+                wide.where.text(), text(grid.cta_id(wide.cta - 1)), box_text(wide.spec, wide.coordinates),
+                wide.tile_row, wide.tile_column, grid.options.tile_m, grid.options.tile_n,
+                columns ? wide.columns : wide.rows, columns ? "columns" : "rows");
+    report.missing(
+        "a box that ends with its tile: {} {} fewer, or a tensor map that clips there (a dimension for "
+        "tiles, as wide as a tile)",
+        columns ? wide.columns : wide.rows, columns ? "columns" : "rows");
     return true;
   }
   return false;
@@ -1398,17 +1375,13 @@ bool explain_common_rows(Report& report, const gemm::ptx::TensorMapSpec& one, co
   const std::int32_t begin = std::max(first[1], second[1]);
   const std::int32_t common = std::min(end(one, first), end(other, second)) - begin;
   if (common <= 0) return false;
-  report.line("overlap",
-              fmt::format("one box has rows {} to {}, the other one rows {} to {}: rows {} to {} are in "
-                          "both",
-                          first[1], end(one, first) - 1, second[1], end(other, second) - 1, begin,
-                          begin + common - 1));
-  report.line(
-      "missing",
-      fmt::format("an end of the upper box at row {}: it reaches {} row{} too far. TMA clips at the end of "
-                  "the tensor only, so where a group (or a part of D) ends within a box, its last rows "
-                  "are stored by threads, each of which asks for its row, or with a map that ends there",
-                  begin - 1, common, common == 1 ? "" : "s"));
+  report.line("overlap", "one box has rows {} to {}, the other one rows {} to {}: rows {} to {} are in both",
+              first[1], end(one, first) - 1, second[1], end(other, second) - 1, begin, begin + common - 1);
+  report.missing(
+      "an end of the upper box at row {}: it reaches {} row{} too far. TMA clips at the end of the tensor "
+      "only, so where a group (or a part of D) ends within a box, its last rows are stored by threads, each "
+      "of which asks for its row, or with a map that ends there",
+      begin - 1, common, common == 1 ? "" : "s");
   return true;
 }
 
@@ -1468,18 +1441,17 @@ bool explain_two_owners(Report& report, const Thread& thread, Stamp writes, std:
               ? fmt::format(", so rows {} to {}", store->coordinates[1],
                             store->coordinates[1] + static_cast<std::int64_t>(store->spec.box[1]) - 1)
               : std::string();
-      report.line("store", fmt::format("{} of CTA {}: {}{}", store->where.text(), text(grid.cta_id(key - 1)),
-                                       box_text(store->spec, store->coordinates), rows));
+      report.line("store", "{} of CTA {}: {}{}", store->where.text(), text(grid.cta_id(key - 1)),
+                  box_text(store->spec, store->coordinates), rows);
       break;
     }
   }
   if (explain_groups(report, grid, address, key, thread.cta->key)) return true;
-  report.line("missing",
-              fmt::format("one owner: CTA {}, by a bulk store, and CTA {}, by its threads, both store this "
-                          "element. A box that reaches beyond the last row (or column) of its own tile or "
-                          "group writes those of the next one, because TMA clips at the end of the tensor "
-                          "only",
-                          text(grid.cta_id(key - 1)), text(thread.cta->id)));
+  report.missing(
+      "one owner: CTA {}, by a bulk store, and CTA {}, by its threads, both store this element. A box that "
+      "reaches beyond the last row (or column) of its own tile or group writes those of the next one, "
+      "because TMA clips at the end of the tensor only",
+      text(grid.cta_id(key - 1)), text(thread.cta->id));
   return true;
 }
 
@@ -1588,32 +1560,28 @@ void CopyEngine::explain_stores(Report& report, const Thread& thread, Stamp writ
   }
   if (!storing_ && explain_two_owners(report, thread, writes, address)) return;
   if (!first && storing_) {  // by a CTA that runs elsewhere
-    report.line("store", fmt::format("{}: {}", storing_->where.text(),
-                                     box_text(storing_->spec, storing_->coordinates)));
+    report.line("store", "{}: {}", storing_->where.text(), box_text(storing_->spec, storing_->coordinates));
     if (explain_wide_store(report, thread, address)) return;
     const std::uint32_t key = stamp_cta(writes) & (kAgentKey - 1);
     if (explain_common_rows(report, thread, key, storing_->spec, storing_->coordinates, address)) return;
-    report.line(
-        "missing",
-        fmt::format("CTA {} and CTA {} both store into this box: each part of D has one owner, a work tile "
-                    "goes to one CTA",
-                    text(engine_.gang.grid.cta_id(key - 1)), text(thread.cta->id)));
+    report.missing(
+        "CTA {} and CTA {} both store into this box: each part of D has one owner, a work tile goes to one "
+        "CTA",
+        text(engine_.gang.grid.cta_id(key - 1)), text(thread.cta->id));
   }
   if (!first) return;
-  report.line("store", fmt::format("{}: {}", first->where.text(), box_text(first->spec, first->coordinates)));
+  report.line("store", "{}: {}", first->where.text(), box_text(first->spec, first->coordinates));
   if (!storing_) return;
-  report.line("store",
-              fmt::format("{}: {}", storing_->where.text(), box_text(storing_->spec, storing_->coordinates)));
+  report.line("store", "{}: {}", storing_->where.text(), box_text(storing_->spec, storing_->coordinates));
   const bool same_box = first->coordinates == storing_->coordinates;
   if (first->thread == &thread) {
     if (same_box && first->spec.base == storing_->spec.base &&
         first->where.packed() == storing_->where.packed())
-      report.line(
-          "missing",
-          fmt::format("a box of its own for each tile: {} stores this one for two of its tiles, and "
-                      "the other's is stored by nobody. The coordinates, or what the tensor map says, "
-                      "are still those of the earlier tile",
-                      name_thread(thread)));
+      report.missing(
+          "a box of its own for each tile: {} stores this one for two of its tiles, and the other's is "
+          "stored by nobody. The coordinates, or what the tensor map says, are still those of the earlier "
+          "tile",
+          name_thread(thread));
     return;
   }
   if (explain_wide_store(report, thread, address)) return;
@@ -1630,11 +1598,10 @@ void CopyEngine::explain_stores(Report& report, const Thread& thread, Stamp writ
       who = fmt::format("warp {} and warp {} of CTA {}", first->thread->warp(), thread.warp(), text(one.id));
     }
   }
-  report.line(
-      "missing",
-      fmt::format("{} store {}: each part of D has one owner, a work tile goes to one CTA (and, where "
-                  "they take tiles by themselves, to one warpgroup)",
-                  who, same_box ? "the same tile of D" : "overlapping tiles of D"));
+  report.missing(
+      "{} store {}: each part of D has one owner, a work tile goes to one CTA (and, where they take tiles by "
+      "themselves, to one warpgroup)",
+      who, same_box ? "the same tile of D" : "overlapping tiles of D");
 }
 
 void CopyEngine::check_source_cell(const char* what, const Thread& thread, const Store& store,
@@ -1651,8 +1618,8 @@ void CopyEngine::check_source_cell(const char* what, const Thread& thread, const
   auto begin_report = [&](const std::string& headline) {
     Report report(headline);
     report.line("bytes", name_shared_offset(*thread.cta, offset()))
-        .line("store", fmt::format("{} at {} by {}: {}", what, store.where.text(), name_thread(thread),
-                                   box_text(store.spec, store.coordinates)));
+        .line("store", "{} at {} by {}: {}", what, store.where.text(), name_thread(thread),
+              box_text(store.spec, store.coordinates));
     return report;
   };
   if (cell.write == 0) {
@@ -1669,20 +1636,18 @@ void CopyEngine::check_source_cell(const char* what, const Thread& thread, const
     }
     engine_.fail("store-source-race",
                  begin_report("nothing orders a write of shared memory and the bulk store that reads it")
-                     .line("written", fmt::format("{} by {}", written.text(),
-                                                  name_thread(engine_.gang.grid, cell.write)))
-                     .line("missing", fmt::format("a barrier between the write at {} and the store at {}",
-                                                  written.text(), store.where.text()))
+                     .line("written", "{} by {}", written.text(), name_thread(engine_.gang.grid, cell.write))
+                     .missing("a barrier between the write at {} and the store at {}", written.text(),
+                              store.where.text())
                      .rule("every writer executes fence.proxy.async, then a barrier, then one thread stores",
                            "PTX ISA, \"Async proxy\"; \"Memory Consistency Model\""));
   }
   if (!engine_.by_async_proxy(cell.write) && !engine_.fenced(thread, cell.write, true)) {
     Report report =
         begin_report("a bulk store reads bytes that ordinary stores wrote, without a proxy fence");
-    report
-        .line("written", fmt::format("{} by {}", written.text(), name_thread(engine_.gang.grid, cell.write)))
-        .line("missing", fmt::format("fence.proxy.async by {} behind its write, before the barrier",
-                                     name_thread(engine_.gang.grid, cell.write)))
+    report.line("written", "{} by {}", written.text(), name_thread(engine_.gang.grid, cell.write))
+        .missing("fence.proxy.async by {} behind its write, before the barrier",
+                 name_thread(engine_.gang.grid, cell.write))
         .rule("the thread that wrote executes fence.proxy.async before the barrier that leads to the store",
               "PTX ISA, \"Async proxy\"; \"membar, fence\": fence.proxy.async");
     explain_fence_on_the_way(report, thread, cell.write, true);
@@ -1767,13 +1732,11 @@ std::string CopyEngine::explain_unread(Report& report, const Thread& owner, std:
   for (const StoreRecord& record : store_log_) {
     if (record.thread != &owner || stamp_time(record.writes) != group) continue;
     const std::uint32_t since = k_tiles_waited_for(state) - record.k_tiles;
-    report.line("store",
-                fmt::format("group {} of its thread: {} at {}{}", group,
-                            box_text(record.spec, record.coordinates), record.where.text(),
-                            since == 0 ? ""
-                                       : fmt::format(", of an earlier tile: the thread has waited for "
-                                                     "{} k-tile{} since",
-                                                     since, since == 1 ? "" : "s")));
+    report.line("store", "group {} of its thread: {} at {}{}", group,
+                box_text(record.spec, record.coordinates), record.where.text(),
+                since == 0 ? ""
+                           : fmt::format(", of an earlier tile: the thread has waited for {} k-tile{} since",
+                                         since, since == 1 ? "" : "s"));
     break;
   }
   std::string plain = fmt::format("cp.async.bulk.wait_group.read of {}", name);
@@ -1781,29 +1744,28 @@ std::string CopyEngine::explain_unread(Report& report, const Thread& owner, std:
   const std::string wait = fmt::format("cp.async.bulk.wait_group{}<{}> at {}",
                                        stores.waited_read ? ".read" : "", stores.left, stores.waited.text());
   if (group > stores.at_wait) {
-    report.line("waited", fmt::format("{} by {}, before it committed group {}: the wait covers the groups of "
-                                      "earlier stores",
-                                      wait, name, group));
+    report.line("waited",
+                "{} by {}, before it committed group {}: the wait covers the groups of earlier stores", wait,
+                name, group);
     return plain + ", behind the commit of the group";
   }
   if (stores.read >= group) {
-    report.line("waited", fmt::format("{} by {}, its latest, covers group {} by now", wait, name, group));
+    report.line("waited", "{} by {}, its latest, covers group {} by now", wait, name, group);
     return plain;
   }
   const std::uint64_t first = stores.at_wait - std::min(stores.left, stores.at_wait) + 1;
-  report.line("waited",
-              fmt::format("{} by {}, when it had committed {} group{}: it leaves {} under way", wait, name,
-                          stores.at_wait, stores.at_wait == 1 ? "" : "s",
-                          first == stores.at_wait ? fmt::format("group {}", first)
-                                                  : fmt::format("groups {} to {}", first, stores.at_wait)));
+  report.line("waited", "{} by {}, when it had committed {} group{}: it leaves {} under way", wait, name,
+              stores.at_wait, stores.at_wait == 1 ? "" : "s",
+              first == stores.at_wait ? fmt::format("group {}", first)
+                                      : fmt::format("groups {} to {}", first, stores.at_wait));
   const auto& threads = engine_.cta(*owner.cta).threads;
   const std::size_t begin = owner.index / kWarpgroupSize * kWarpgroupSize;
   for (std::size_t i = begin; i < std::min(threads.size(), begin + kWarpgroupSize); ++i) {
     if (i == owner.index || threads[i].stores.committed == 0) continue;
     report.line("groups",
-                fmt::format("{} has committed {} of its own: groups are counted for each thread, so "
-                            "a wait leaves as many stores of each thread that stores",
-                            name_thread(grid, owner.cta->threads[i].stamp()), threads[i].stores.committed));
+                "{} has committed {} of its own: groups are counted for each thread, so a wait leaves as "
+                "many stores of each thread that stores",
+                name_thread(grid, owner.cta->threads[i].stamp()), threads[i].stores.committed);
     break;
   }
   // The first of its group, with the box of a store that the group before took: it came behind that commit.
@@ -1822,19 +1784,17 @@ std::string CopyEngine::explain_unread(Report& report, const Thread& owner, std:
   if (before != nullptr && late != nullptr &&
       group - 1 <= stores.at_wait - std::min(stores.left, stores.at_wait) && same_box(*before, *late) &&
       (next == nullptr || !same_box(*late, *next))) {
-    report.line(
-        "behind",
-        fmt::format("the store at {} came behind the commit that took the store of the same box at {}, so "
-                    "it is in group {}, with the stores of the next box, and the last one of all in none",
-                    late->where.text(), before->where.text(), group));
+    report.line("behind",
+                "the store at {} came behind the commit that took the store of the same box at {}, so it is "
+                "in group {}, with the stores of the next box, and the last one of all in none",
+                late->where.text(), before->where.text(), group);
     return fmt::format(
         "the store at {} in front of that commit, with the one at {}: the wait at {} then covers both. That "
         "wait",
         late->where.text(), before->where.text(), stores.waited.text());
   }
   return fmt::format(
-      "cp.async.bulk.wait_group.read<{}> of {} where wait_group{}<{}> stands, which leaves this "
-      "store",
+      "cp.async.bulk.wait_group.read<{}> of {} where wait_group{}<{}> stands, which leaves this store",
       stores.at_wait - group, name, stores.waited_read ? ".read" : "", stores.left);
 }
 
@@ -1843,9 +1803,8 @@ void CopyEngine::explain_unwaited_stores(Report& report, const Thread& thread) c
   Where last;
   for (const StoreRecord& record : store_log_) {
     if (record.thread != &thread || stamp_time(record.writes) <= stores.read) continue;
-    report.line("store",
-                fmt::format("{}: {} from {}", record.where.text(), box_text(record.spec, record.coordinates),
-                            name_shared_offset(*thread.cta, record.offset)));
+    report.line("store", "{}: {} from {}", record.where.text(), box_text(record.spec, record.coordinates),
+                name_shared_offset(*thread.cta, record.offset));
     last = record.where;
   }
   const auto& threads = engine_.cta(*thread.cta).threads;
@@ -1854,20 +1813,20 @@ void CopyEngine::explain_unwaited_stores(Report& report, const Thread& thread) c
     const BulkStores& other = threads[i].stores;
     if (i == thread.index || other.waits == 0 || other.committed > 0) continue;
     report.line("waited",
-                fmt::format("{} waits for bulk groups at {} and has committed none: a wait covers the "
-                            "groups of its own thread only",
-                            name_thread(thread.cta->threads[i]), other.waited.text()));
+                "{} waits for bulk groups at {} and has committed none: a wait covers the groups of its own "
+                "thread only",
+                name_thread(thread.cta->threads[i]), other.waited.text());
     break;
   }
   if (stores.waits > 0) {
-    report.line("last", fmt::format("its own latest wait, at {}, covered {} of its {} groups",
-                                    stores.waited.text(), stores.read, stores.committed));
+    report.line("last", "its own latest wait, at {}, covered {} of its {} groups", stores.waited.text(),
+                stores.read, stores.committed);
   }
-  report.line("missing",
-              fmt::format("{}cp.async.bulk.wait_group.read<0> (or wait_group<0>) by thread {} itself, behind "
-                          "{} and before it returns",
-                          stores.uncommitted > 0 ? "cp.async.bulk.commit_group, and " : "", thread.index,
-                          last.line() == 0 ? "its last store" : "its last store at " + last.text()));
+  report.missing(
+      "{}cp.async.bulk.wait_group.read<0> (or wait_group<0>) by thread {} itself, behind {} and before it "
+      "returns",
+      stores.uncommitted > 0 ? "cp.async.bulk.commit_group, and " : "", thread.index,
+      last.line() == 0 ? "its last store" : "its last store at " + last.text());
 }
 
 void CopyEngine::thread_exits(Thread& thread) {
@@ -1876,16 +1835,15 @@ void CopyEngine::thread_exits(Thread& thread) {
       course_rule_on(CourseRule::kExitInFlight)) {
     Report report("a thread returns while its bulk stores may still be reading shared memory");
     report.line("by", name_thread(thread))
-        .line("groups", fmt::format("{} committed, {} waited for, {} stores not committed", stores.committed,
-                                    stores.read, stores.uncommitted));
+        .line("groups", "{} committed, {} waited for, {} stores not committed", stores.committed, stores.read,
+              stores.uncommitted);
     explain_unwaited_stores(report, thread);
-    engine_.fail(
-        "exit-in-flight",
-        report
-            .rule("the issuing thread waits with cp.async.bulk.wait_group.read (or wait_group) before its "
-                  "CTA's shared memory goes to the next one",
-                  "PTX ISA, \"cp.async.bulk.wait_group\"")
-            .course_rule(CourseRule::kExitInFlight));
+    engine_.fail("exit-in-flight",
+                 report
+                     .rule("the issuing thread waits with cp.async.bulk.wait_group.read (or wait_group) "
+                           "before its CTA's shared memory goes to the next one",
+                           "PTX ISA, \"cp.async.bulk.wait_group\"")
+                     .course_rule(CourseRule::kExitInFlight));
   }
   // What has been issued is written in any case: the end of the kernel waits for it.
   std::erase_if(stores_, [&](Store& store) {
@@ -1936,15 +1894,15 @@ void CopyEngine::cta_exits(Cta& cta) {
   }
   for (const Load& load : loads_) {
     if (load.target != &cta || !load.what.peer) continue;
-    engine_.fail("exit-in-flight",
-                 Report("a CTA ends while a load into its shared memory is under way")
-                     .line("load", fmt::format("{}: {}", load.what.where.text(),
-                                               describe_load(engine_.gang.grid, load.what)))
-                     .line("signals", name_mbarrier(*load.barrier) + ", in the other CTA of the pair")
-                     .line("last", fmt::format("{} returns", name_thread(running_thread())))
-                     .line("missing", "a barrier of the cluster behind the peer's wait for this load")
-                     .rule("shared memory belongs to the next CTA when this one ends", kTmaSection)
-                     .course_rule(CourseRule::kExitInFlight));
+    engine_.fail(
+        "exit-in-flight",
+        Report("a CTA ends while a load into its shared memory is under way")
+            .line("load", "{}: {}", load.what.where.text(), describe_load(engine_.gang.grid, load.what))
+            .line("signals", name_mbarrier(*load.barrier) + ", in the other CTA of the pair")
+            .line("last", "{} returns", name_thread(running_thread()))
+            .missing("a barrier of the cluster behind the peer's wait for this load")
+            .rule("shared memory belongs to the next CTA when this one ends", kTmaSection)
+            .course_rule(CourseRule::kExitInFlight));
   }
   const HopperCta& state = engine_.cta(cta);
   for (const auto& barrier : state.barriers) {
@@ -1953,32 +1911,28 @@ void CopyEngine::cta_exits(Cta& cta) {
     if (!unseen && barrier->tx == 0) continue;
     Report report(unseen ? "a CTA ends without having waited for a load into its shared memory"
                          : "a CTA ends while an mbarrier still expects bytes");
-    report.line("barrier", fmt::format("{}, {}", name_mbarrier(*barrier), describe_mbarrier(*barrier)));
+    report.line("barrier", "{}, {}", name_mbarrier(*barrier), describe_mbarrier(*barrier));
     if (unseen) {
       const LoadRecord* load = latest_load(*barrier);
-      report.line("load",
-                  fmt::format("{}, in phase {}{}", barrier->last_load.text(), barrier->loaded_phases - 1,
-                              load ? ": " + describe_load(engine_.gang.grid, *load) : ""));
-      report.line(
-          "missing",
-          fmt::format("a wait for phase {} (parity {}) of {}: nobody waits for this copy, or it "
-                      "is one too many",
-                      barrier->loaded_phases - 1, (barrier->loaded_phases - 1) & 1, name_mbarrier(*barrier)));
+      report.line("load", "{}, in phase {}{}", barrier->last_load.text(), barrier->loaded_phases - 1,
+                  load ? ": " + describe_load(engine_.gang.grid, *load) : "");
+      report.missing(
+          "a wait for phase {} (parity {}) of {}: nobody waits for this copy, or it is one too many",
+          barrier->loaded_phases - 1, (barrier->loaded_phases - 1) & 1, name_mbarrier(*barrier));
     }
     for (const Mbarrier::Event& event : barrier->events) {
       if (event.kind != Mbarrier::Event::kArrive) {
-        report.line("expected", fmt::format("{} bytes at {} by {}", event.bytes, event.where.text(),
-                                            name_thread(engine_.gang.grid, event.stamp)));
+        report.line("expected", "{} bytes at {} by {}", event.bytes, event.where.text(),
+                    name_thread(engine_.gang.grid, event.stamp));
       }
     }
-    report.line("last", fmt::format("{} returns", name_thread(running_thread())));
-    engine_.fail(
-        "exit-in-flight",
-        report
-            .rule("shared memory belongs to the next CTA when this one ends: wait for every load that was "
-                  "issued, expect no bytes that no copy brings",
-                  kTmaSection)
-            .course_rule(CourseRule::kExitInFlight));
+    report.line("last", "{} returns", name_thread(running_thread()));
+    engine_.fail("exit-in-flight",
+                 report
+                     .rule("shared memory belongs to the next CTA when this one ends: wait for every load "
+                           "that was issued, expect no bytes that no copy brings",
+                           kTmaSection)
+                     .course_rule(CourseRule::kExitInFlight));
   }
 }
 

@@ -84,9 +84,9 @@ Warpgroup& my_warpgroup(const char* what, Where where) {
   const std::size_t index = thread.index / kWarpgroupSize;
   if (index < cta.warpgroups.size()) return *cta.warpgroups[index];
   engine.fail("wgmma-warpgroup",
-              Report(fmt::format("{} by a thread that is in no whole warpgroup", what))
-                  .line("where", fmt::format("{} by {}", where.text(), name_thread(thread)))
-                  .line("CTA", fmt::format("{} threads", thread.cta->thread_count))
+              Report("{} by a thread that is in no whole warpgroup", what)
+                  .at(where, thread)
+                  .line("CTA", "{} threads", thread.cta->thread_count)
                   .rule("a warpgroup is four warps in a row, the first with a number divisible by 4",
                         "PTX ISA, \"Asynchronous Warpgroup Level Matrix Instructions: Warpgroup\""));
 }
@@ -254,8 +254,8 @@ class OperandCheck {
         if (offset + kUnit > bytes && !in_variable(offset)) {
           fail(rules_.descriptor,
                report(headline("reads outside shared memory"))
-                   .line("bytes", fmt::format("{}, {}: offset {:#x} of {:#x} bytes", name_,
-                                              elements_text(line_of, unit), offset, bytes))
+                   .line("bytes", "{}, {}: offset {:#x} of {:#x} bytes", name_, elements_text(line_of, unit),
+                         offset, bytes)
                    .rule("the rows that address and stride describe lie in the CTA's shared memory",
                          rules_.descriptor_section));
         }
@@ -312,7 +312,7 @@ class OperandCheck {
       fail(rules_.descriptor,
            report(fmt::format("{} rows of an MN-major operand do not fit into the rest of {} bytes",
                               place_.used_bytes() / kUnit * kUnitElements, span))
-               .line("start", fmt::format("{} bytes into the span of the swizzle", in_row))
+               .line("start", "{} bytes into the span of the swizzle", in_row)
                .rule("an MN-major operand starts where a span of the swizzle starts, so that 16 of K further "
                      "on is 16 spans further on, not 32 bytes",
                      rules_.descriptor_section));
@@ -320,7 +320,7 @@ class OperandCheck {
     if (swizzled && !place_.is_mn_major() && in_row + use_.units * kUnit > span) {
       fail(rules_.descriptor,
            report(fmt::format("16 elements of K do not fit into the rest of a row of {} bytes", span))
-               .line("start", fmt::format("{} bytes into the row", in_row))
+               .line("start", "{} bytes into the row", in_row)
                .rule("a step along K stays inside the row of the swizzle's span; the next panel has a "
                      "descriptor of its own",
                      rules_.descriptor_section));
@@ -342,16 +342,14 @@ class OperandCheck {
       }
       if (cell.write == 0) [[unlikely]] {
         Report text = report(headline("reads shared memory that was never written"));
-        text.line("bytes",
-                  fmt::format("{}, {}", name_shared_offset(cta, offset), elements_text(line_of, unit)));
+        text.line("bytes", "{}, {}", name_shared_offset(cta, offset), elements_text(line_of, unit));
         explain_passed_too_early(text, running_thread());
         add_wait_notes(text, running_thread());
-        fail(
-            rules_.uninitialised,
-            text.rule(fmt::format("the tile is complete before {} is issued: wait for its load, or check the "
-                                  "descriptor's address and stride",
-                                  rules_.instruction),
-                      rules_.section));
+        fail(rules_.uninitialised,
+             text.rule(fmt::format("the tile is complete before {} is issued: wait for its load, or check "
+                                   "the descriptor's address and stride",
+                                   rules_.instruction),
+                       rules_.section));
       }
       writers_.add(cta, cell, offset, name_);
       add_async_reader(cell, stamp, use_.where, issuer_);
@@ -376,11 +374,10 @@ class OperandCheck {
     if (load->spec.swizzle != descriptor_.swizzle && load->row_bytes() > kUnit) {
       Report text = report(headline("reads a tile with another swizzle than it was written with"));
       text.line("bytes", name_shared_offset(*use_.cta, offset))
-          .line("load",
-                fmt::format("{}: {}, swizzle {}", load->where.text(), describe_load(engine_.gang.grid, *load),
-                            load->spec.swizzle == gemm::ptx::Swizzle::kNone
-                                ? std::string("none")
-                                : fmt::format("{} bytes", gemm::ptx::span_bytes(load->spec.swizzle))));
+          .line("load", "{}: {}, swizzle {}", load->where.text(), describe_load(engine_.gang.grid, *load),
+                load->spec.swizzle == gemm::ptx::Swizzle::kNone
+                    ? std::string("none")
+                    : fmt::format("{} bytes", gemm::ptx::span_bytes(load->spec.swizzle)));
       fail(rules_.descriptor,
            text.rule("the swizzle of the descriptor is the tensor map's", rules_.descriptor_section));
     }
@@ -397,24 +394,21 @@ class OperandCheck {
     }
     const auto fail_order = [&](const std::string& expected) {
       Report text = report(headline("reads the rows of a tile in another order than they were written"));
-      text.line("bytes",
-                fmt::format("{}: {}", elements_text(line, unit), name_shared_offset(*use_.cta, offset)));
-      text.line("there", fmt::format("row {}, byte {} of the box", linear / pitch, linear % pitch));
+      text.line("bytes", "{}: {}", elements_text(line, unit), name_shared_offset(*use_.cta, offset));
+      text.line("there", "row {}, byte {} of the box", linear / pitch, linear % pitch);
       text.line("expected", expected);
-      text.line("load", fmt::format("{}: {}", load->where.text(), describe_load(engine_.gang.grid, *load)));
-      if (const std::string missing = right_leading(panel); !missing.empty()) text.line("missing", missing);
+      text.line("load", "{}: {}", load->where.text(), describe_load(engine_.gang.grid, *load));
+      if (const std::string missing = right_leading(panel); !missing.empty()) text.missing(missing);
       fail(rules_.descriptor,
-           text.rule(
-               !place_.is_mn_major() ? "stride leads from 8 rows to the next 8, leading (without a swizzle) "
-                                       "from 16 bytes of K to "
-                                       "the next; row 0 of a swizzled tile starts the pattern"
-               : descriptor_.swizzle != gemm::ptx::Swizzle::kNone
-                   ? "of an MN-major operand stride leads from 8 of K to the next 8, and leading from one "
-                     "span of "
-                     "the swizzle to the next along M or N"
-                   : "of an MN-major operand without a swizzle leading leads from 8 of K to the next 8, and "
-                     "stride from 8 of M or N to the next 8",
-               rules_.descriptor_section));
+           text.rule(!place_.is_mn_major()
+                         ? "stride leads from 8 rows to the next 8, leading (without a swizzle) from 16 "
+                           "bytes of K to the next; row 0 of a swizzled tile starts the pattern"
+                     : descriptor_.swizzle != gemm::ptx::Swizzle::kNone
+                         ? "of an MN-major operand stride leads from 8 of K to the next 8, and leading from "
+                           "one span of the swizzle to the next along M or N"
+                         : "of an MN-major operand without a swizzle leading leads from 8 of K to the next "
+                           "8, and stride from 8 of M or N to the next 8",
+                     rules_.descriptor_section));
     };
     for (const Layout& layout : layouts_) {
       if (layout.serial != load->serial || layout.panel != panel) continue;
@@ -442,8 +436,8 @@ class OperandCheck {
     });
     if (!apart || *apart == descriptor_.leading_bytes) return {};
     return fmt::format(
-        "a leading offset of {} bytes in the descriptor, where {} stands: the {} columns of the "
-        "matrix that follow those of the first panel were loaded {} bytes behind it",
+        "a leading offset of {} bytes in the descriptor, where {} stands: the {} columns of the matrix that "
+        "follow those of the first panel were loaded {} bytes behind it",
         *apart, descriptor_.leading_bytes, first->spec.box[0], *apart);
   }
 
@@ -511,9 +505,9 @@ Report operand_report(const OperandUse& use, const gemm::ptx::MatrixDescriptor& 
       !content.empty() && !is_agent(writer.stamp))
     report.line("content", content);
   const HopperEngine& engine = *use.cta->gang->hopper;
-  report.line("written", fmt::format("{} by {}", Where::from_packed(writer.where & ~kAtomicBit).text(),
-                                     is_agent(writer.stamp) ? name_agent(engine.gang, writer.stamp)
-                                                            : name_thread(engine.gang.grid, writer.stamp)));
+  report.line("written", "{} by {}", Where::from_packed(writer.where & ~kAtomicBit).text(),
+              is_agent(writer.stamp) ? name_agent(engine.gang, writer.stamp)
+                                     : name_thread(engine.gang.grid, writer.stamp));
   return report;
 }
 
@@ -531,12 +525,12 @@ void check_operand_order(const OperandUse& use, const OperandWriter& writer, std
           use, descriptor, bits, writer,
           agent ? name + " reads bytes that a load brought, and one of its threads has not waited for it"
                 : "nothing orders a write of shared memory and the " + name + " that reads it");
-      report.line("thread", fmt::format("{} is not behind that", name_thread(thread)));
+      report.line("thread", "{} is not behind that", name_thread(thread));
       const bool of_pair = agent && (stamp_cta(writer.stamp) & (kAgentKey - 1)) != use.cta->key;
       if (of_pair && thread.execution.covers(writer.stamp)) {
-        report.line("missing",
-                    "acquire at cluster scope in the wait for the load, which is into another CTA's shared "
-                    "memory: mbarrier_wait_parity_cluster");
+        report.missing(
+            "acquire at cluster scope in the wait for the load, which is into another CTA's shared memory: "
+            "mbarrier_wait_parity_cluster");
         report.rule("what synchronises two CTAs has the scope .cluster",
                     "PTX ISA, \"cp.async.bulk.tensor\", \"mbarrier.try_wait\"");
         engine.fail("load-not-waited", report.course_rule(CourseRule::kPairClusterScope));
@@ -549,8 +543,8 @@ void check_operand_order(const OperandUse& use, const OperandWriter& writer, std
         }
       }
       if (!agent) {
-        report.line("missing", fmt::format("a barrier between the write at {} and the {}",
-                                           Where::from_packed(writer.where & ~kAtomicBit).text(), name));
+        report.missing("a barrier between the write at {} and the {}",
+                       Where::from_packed(writer.where & ~kAtomicBit).text(), name);
       }
       add_wait_notes(report, thread);
       engine.fail(
@@ -576,8 +570,8 @@ void check_operand_order(const OperandUse& use, const OperandWriter& writer, std
                              ? fmt::format("the writer has executed one, but nothing orders it before {}",
                                            name_thread(thread))
                              : std::string("the writer has executed none since"));
-    report.line("missing", writer.fence != 0 ? "a barrier behind the fence, before the " + name
-                                             : "fence.proxy.async behind the write, before the barrier");
+    report.missing(writer.fence != 0 ? "a barrier behind the fence, before the " + name
+                                     : "fence.proxy.async behind the write, before the barrier");
     report.rule(
         "each thread that wrote executes fence.proxy.async, and only then the barrier that leads to " + name,
         "PTX ISA, \"Async proxy\"; \"membar, fence\": fence.proxy.async");
@@ -777,12 +771,12 @@ unsigned changed_register(const RegisterSnapshot& snapshot, const std::uint32_t*
 }
 
 [[noreturn]] void fail_fence(const Warpgroup& warpgroup, const std::string& headline, Where where) {
-  engine_of(warpgroup).fail(
-      "wgmma-fence", Report(headline)
-                         .line("where", fmt::format("{} by {}", where.text(), name_thread(running_thread())))
-                         .rule("wgmma.fence comes before the first wgmma and again after every write of its "
-                               "registers by other instructions",
-                               "PTX ISA, \"wgmma.fence\""));
+  engine_of(warpgroup).fail("wgmma-fence",
+                            Report(headline)
+                                .at(where, running_thread())
+                                .rule("wgmma.fence comes before the first wgmma and again after every write "
+                                      "of its registers by other instructions",
+                                      "PTX ISA, \"wgmma.fence\""));
 }
 
 /// Registers that were written since the latest fence, and that `what` is about to use.
@@ -795,19 +789,17 @@ unsigned changed_register(const RegisterSnapshot& snapshot, const std::uint32_t*
     return fragment ? fmt::format("{:#010x}", bits) : fmt::format("{}", std::bit_cast<float>(bits));
   };
   Report report(headline);
-  report.line("where", fmt::format("{} by {}", where.text(), name_thread(running_thread())))
-      .line("register", fmt::format("{}; {} then, {} now", place, value(before), value(*now)));
-  report.line("before", fmt::format("{} {}", snapshot.where.text(), snapshot.event));
+  report.at(where, running_thread())
+      .line("register", "{}; {} then, {} now", place, value(before), value(*now));
+  report.line("before", "{} {}", snapshot.where.text(), snapshot.event);
   report.line("fence",
               snapshot.fence.packed() != 0
                   ? fmt::format("the latest wgmma_fence, at {}, came before the write", snapshot.fence.text())
                   : std::string("no wgmma_fence came since"));
-  engine_of(warpgroup).fail(
-      "wgmma-fence",
-      report.rule(
-          "wgmma.fence comes between any access of accumulators or fragments of A by a thread and the "
-          "wgmma that takes them",
-          "PTX ISA, \"wgmma.fence\""));
+  engine_of(warpgroup).fail("wgmma-fence",
+                            report.rule("wgmma.fence comes between any access of accumulators or fragments "
+                                        "of A by a thread and the wgmma that takes them",
+                                        "PTX ISA, \"wgmma.fence\""));
 }
 
 /// The accumulators that an instruction takes over must be as they were at the latest fence.
@@ -819,14 +811,13 @@ void check_taken(const Warpgroup& warpgroup, WgmmaInstruction& instruction, Wgmm
     if (painted != registers + count) {
       engine_of(warpgroup).fail(
           "wgmma-accumulator-uninitialised",
-          Report(fmt::format("{} adds to accumulators that nobody has written", what))
-              .line("where", fmt::format("{} by {}", instruction.where.text(), name_thread(running_thread())))
+          Report("{} adds to accumulators that nobody has written", what)
+              .line("where", "{} by {}", instruction.where.text(), name_thread(running_thread()))
               .line("register",
                     accumulator_text(me, instruction.n, static_cast<unsigned>(painted - registers)))
-              .rule(
-                  "the first wgmma of a tile has scale-d 0, or its accumulators are set to zero in front of "
-                  "wgmma.fence",
-                  kMmaSection));
+              .rule("the first wgmma of a tile has scale-d 0, or its accumulators are set to zero in front "
+                    "of wgmma.fence",
+                    kMmaSection));
     }
   }
   const RegisterSnapshot* snapshot = find_snapshot(thread, registers, count);
@@ -848,21 +839,17 @@ void check_unfenced(const Warpgroup& warpgroup, const WgmmaInstruction& instruct
   if (!instruction.unfenced || !course_rule_on(CourseRule::kWgmmaFenceAfterWait)) return;
   engine_of(warpgroup).fail(
       "wgmma-fence-after-wait",
-      Report(fmt::format("{} takes accumulators that were handed back since the last wgmma_fence", what))
-          .line("where", fmt::format("{} by {}", instruction.where.text(), role(warpgroup)))
-          .line("wait", fmt::format("{} handed them back", instruction.handed_back.text()))
-          .line("missing",
-                fmt::format("wgmma_fence between the wait at {} and this wgmma, as often as the loop "
-                            "comes by",
-                            instruction.handed_back.text()))
+      Report("{} takes accumulators that were handed back since the last wgmma_fence", what)
+          .line("where", "{} by {}", instruction.where.text(), role(warpgroup))
+          .line("wait", "{} handed them back", instruction.handed_back.text())
+          .missing("wgmma_fence between the wait at {} and this wgmma, as often as the loop comes by",
+                   instruction.handed_back.text())
           .line("reads",
                 instruction.accumulate
-                    ? "this wgmma adds to what the wait handed back. Where no thread has read or "
-                      "written these registers since, the PTX ISA asks for no fence, and this rule is "
-                      "stricter"
-                    : "this wgmma begins new sums (scale-d 0). The epilogue has read the old ones "
-                      "since the wait, and a read is an access: the PTX ISA itself asks for the "
-                      "fence there")
+                    ? "this wgmma adds to what the wait handed back. Where no thread has read or written "
+                      "these registers since, the PTX ISA asks for no fence, and this rule is stricter"
+                    : "this wgmma begins new sums (scale-d 0). The epilogue has read the old ones since the "
+                      "wait, and a read is an access: the PTX ISA itself asks for the fence there")
           .rule("wgmma.fence comes between any access of accumulators by a thread, reading included, and the "
                 "next wgmma on them",
                 "PTX ISA, \"wgmma.fence\"")
@@ -890,11 +877,9 @@ void check_untouched(const Warpgroup& warpgroup, const Accumulator& accumulator,
   engine_of(warpgroup).fail(
       "wgmma-accumulator-written",
       Report("accumulators were written while wgmma was accumulating into them")
-          .line("wgmma", fmt::format("{} at {}", shape_text(accumulator.n, accumulator.types),
-                                     accumulator.where.text()))
-          .line(noticed, fmt::format("{} by {}", where.text(), name_thread(running_thread())))
-          .line("register",
-                fmt::format("{}; it holds {} now", accumulator_text(me, accumulator.n, i), registers[i]))
+          .line("wgmma", "{} at {}", shape_text(accumulator.n, accumulator.types), accumulator.where.text())
+          .line(noticed, "{} by {}", where.text(), name_thread(running_thread()))
+          .line("register", "{}; it holds {} now", accumulator_text(me, accumulator.n, i), registers[i])
           .rule("from issue to the wgmma.wait_group that covers it no thread touches the registers",
                 "PTX ISA, \"wgmma.wait_group\""));
 }
@@ -906,13 +891,13 @@ void check_untouched(const Warpgroup& warpgroup, const Accumulator& accumulator,
   engine_of(warpgroup).fail(
       "wgmma-fragment-overwritten",
       Report("a fragment of A was overwritten while a wgmma that reads it was in flight")
-          .line(noticed, fmt::format("{} by {}", where.text(), name_thread(running_thread())))
-          .line("wgmma", fmt::format("{} {}", snapshot.where.text(), snapshot.event))
-          .line("register", fmt::format("{} of {}: {:#010x} then, {:#010x} now", i, snapshot.count(),
-                                        snapshot.values[i], *changed))
-          .line("missing", fmt::format("a wgmma.wait_group that covers the wgmma at {} before the registers "
-                                       "are written, or a fragment of its own for what is loaded meanwhile",
-                                       snapshot.where.text()))
+          .line(noticed, "{} by {}", where.text(), name_thread(running_thread()))
+          .line("wgmma", "{} {}", snapshot.where.text(), snapshot.event)
+          .line("register", "{} of {}: {:#010x} then, {:#010x} now", i, snapshot.count(), snapshot.values[i],
+                *changed)
+          .missing("a wgmma.wait_group that covers the wgmma at {} before the registers are written, or a "
+                   "fragment of its own for what is loaded meanwhile",
+                   snapshot.where.text())
           .rule("the registers of A belong to wgmma until wgmma.wait_group covers it",
                 "PTX ISA, \"wgmma.wait_group\""));
 }
@@ -962,14 +947,10 @@ void issue(Warpgroup& warpgroup, const WgmmaInstruction& instruction, const char
       "wgmma-divergence",
       Report("the threads of a warpgroup execute different wgmma instructions")
           .line("by", role(warpgroup))
-          .line(
-              "one",
-              fmt::format("{} execute {}{}, B {}, {}", ranges("thread", arrived), instruction_text(theirs),
-                          theirs.a_in_registers ? std::string(", A in registers")
-                                                : fmt::format(", A {:#x}", theirs.a),
-                          fmt::format("{:#x}", theirs.b), theirs.accumulate ? "accumulating" : "overwriting"))
-          .line("other",
-                fmt::format("{} executes {} at {}", name_thread(running_thread()), mine, where.text()))
+          .line("one", "{} execute {}{}, B {}, {}", ranges("thread", arrived), instruction_text(theirs),
+                theirs.a_in_registers ? std::string(", A in registers") : fmt::format(", A {:#x}", theirs.a),
+                fmt::format("{:#x}", theirs.b), theirs.accumulate ? "accumulating" : "overwriting")
+          .line("other", "{} executes {} at {}", name_thread(running_thread()), mine, where.text())
           .rule("all threads of a warpgroup execute the same instruction with the same descriptors, shape, "
                 "scale-d and registers",
                 kMmaSection));
@@ -987,10 +968,9 @@ Accumulator& take_registers(Warpgroup& warpgroup, WgmmaInstruction& instruction,
       engine_of(warpgroup).fail(
           "wgmma-registers",
           Report("wgmma with accumulators of which some belong to a wgmma of another shape in flight")
-              .line("where",
-                    fmt::format("{} by {}", instruction_text(instruction), name_thread(running_thread())))
-              .line("other", fmt::format("{} at {}", shape_text(accumulator->n, accumulator->types),
-                                         accumulator->where.text()))
+              .line("where", "{} by {}", instruction_text(instruction), name_thread(running_thread()))
+              .line("other", "{} at {}", shape_text(accumulator->n, accumulator->types),
+                    accumulator->where.text())
               .rule("instructions in flight share accumulators only when they have the same shape",
                     "PTX ISA, \"wgmma.fence\""));
     }
@@ -1120,14 +1100,12 @@ void check_loaded_registers(const char* what, const std::uint32_t* registers, un
     engine_of(warpgroup).fail(
         "wgmma-fragment-overwritten",
         Report("a fragment of A was overwritten while a wgmma that reads it was in flight")
-            .line("where", fmt::format("{} at {} by {}", what, where.text(), name_thread(thread)))
-            .line("wgmma",
-                  fmt::format("{} {}; {} of {} wgmma are covered by a wait, and this one is number {}",
-                              snapshot.where.text(), snapshot.event, me.waited, me.instructions,
-                              snapshot.instruction))
-            .line("missing", fmt::format("a wgmma.wait_group that covers the wgmma at {} before {} at {}, or "
-                                         "a fragment of its own for what is loaded meanwhile",
-                                         snapshot.where.text(), what, where.text()))
+            .line("where", "{} at {} by {}", what, where.text(), name_thread(thread))
+            .line("wgmma", "{} {}; {} of {} wgmma are covered by a wait, and this one is number {}",
+                  snapshot.where.text(), snapshot.event, me.waited, me.instructions, snapshot.instruction)
+            .missing("a wgmma.wait_group that covers the wgmma at {} before {} at {}, or a fragment of its "
+                     "own for what is loaded meanwhile",
+                     snapshot.where.text(), what, where.text())
             .rule("the registers of A belong to wgmma until wgmma.wait_group covers it",
                   "PTX ISA, \"wgmma.wait_group\""));
   }
@@ -1215,10 +1193,9 @@ void wgmma_commit_group(Where where) {
     engine_of(warpgroup).fail(
         "wgmma-divergence",
         Report("the threads of a warpgroup commit different wgmma groups")
-            .line("one", fmt::format("group {} ends after {} instructions at {}", group,
-                                     warpgroup.group_end[group], warpgroup.group_where[group].text()))
-            .line("other", fmt::format("{} ends it after {} at {}", name_thread(thread), me.instructions,
-                                       where.text()))
+            .line("one", "group {} ends after {} instructions at {}", group, warpgroup.group_end[group],
+                  warpgroup.group_where[group].text())
+            .line("other", "{} ends it after {} at {}", name_thread(thread), me.instructions, where.text())
             .rule("all threads of a warpgroup execute the same wgmma instructions",
                   "PTX ISA, \"wgmma.commit_group\""));
   }
@@ -1265,18 +1242,17 @@ namespace {
     const WgmmaThread& me = warpgroup.threads[index];
     for (const auto& accumulator : warpgroup.accumulators) {
       if (accumulator->registers[index] && accumulator->poison[index] == (value & ~kQuietBit)) {
-        report.line("wgmma", fmt::format("{} at {}", shape_text(accumulator->n, accumulator->types),
-                                         accumulator->where.text()));
+        report.line("wgmma", "{} at {}", shape_text(accumulator->n, accumulator->types),
+                    accumulator->where.text());
       }
     }
     const auto covered = std::upper_bound(warpgroup.group_end.begin(), warpgroup.group_end.end(), me.waited);
-    report.line("groups", fmt::format("{} committed, {} waited for", me.committed,
-                                      covered - warpgroup.group_end.begin()));
+    report.line("groups", "{} committed, {} waited for", me.committed, covered - warpgroup.group_end.begin());
     const bool committed = covered != warpgroup.group_end.end();
-    report.line("missing", committed ? "wgmma.wait_group that covers the latest group of the accumulators "
-                                       "(wait_group<0> covers all), before they are read"
-                                     : "wgmma.commit_group behind the wgmma, and a wgmma.wait_group for it, "
-                                       "before the accumulators are read");
+    report.missing(committed ? "wgmma.wait_group that covers the latest group of the accumulators "
+                               "(wait_group<0> covers all), before they are read"
+                             : "wgmma.commit_group behind the wgmma, and a wgmma.wait_group for it, before "
+                               "the accumulators are read");
   }
   engine.fail(
       "wgmma-accumulator-read",
@@ -1303,8 +1279,8 @@ void fail_poisoned(const char* what, std::uint32_t value, Where where) {
   const Thread& thread = this_thread(what, where);
   ignore_poison();
   explain_tensor_poison(thread, fmt::format("{} of a register that tcgen05.ld had not filled", what), value);
-  Report report(fmt::format("{} of an accumulator that wgmma had not finished when it was read", what));
-  report.line("where", fmt::format("{} by {}", where.text(), name_thread(thread)));
+  Report report("{} of an accumulator that wgmma had not finished when it was read", what);
+  report.at(where, thread);
   fail_read(thread, hopper_engine(what, where), report, value);
 }
 
@@ -1313,7 +1289,7 @@ void fail_trapped(std::uint32_t value, Where where) {
   explain_tensor_poison(thread, "arithmetic on a register that tcgen05.ld had not filled", value);
   Report report("arithmetic on an accumulator that wgmma had not finished when it was read");
   report.line("by", name_thread(thread));
-  report.line("behind", fmt::format("{}, its latest wgmma instruction", where.text()));
+  report.line("behind", "{}, its latest wgmma instruction", where.text());
   fail_read(thread, hopper_engine("arithmetic", where), report, value);
 }
 
@@ -1340,8 +1316,8 @@ void wgmma_thread_exits(Warpgroup& warpgroup, Thread& thread) {
       "exit-in-flight",
       Report("a thread returns while wgmma may still be running")
           .line("by", name_thread(thread))
-          .line("wgmma", fmt::format("{} instructions in {} committed groups; {} are covered by a wait",
-                                     me.instructions, me.committed, me.waited))
+          .line("wgmma", "{} instructions in {} committed groups; {} are covered by a wait", me.instructions,
+                me.committed, me.waited)
           .rule("wgmma.wait_group 0 comes before the end: shared memory and registers go to the next CTA",
                 "PTX ISA, \"wgmma.wait_group\"")
           .course_rule(CourseRule::kExitInFlight));

@@ -148,7 +148,7 @@ void fail_assertion(const char* expression, const char* file, unsigned line) {
     std::abort();
   }
   thread->in_hook = true;
-  emulator::fail("assert", emulator::Report(fmt::format("the assertion '{}' does not hold", expression))
+  emulator::fail("assert", emulator::Report("the assertion '{}' does not hold", expression)
                                .line("where", emulator::Where::here(file, line).text())
                                .line("by", emulator::name_thread(*thread))
                                .rule("an assertion that fails ends the kernel",

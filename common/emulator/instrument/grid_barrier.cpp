@@ -25,13 +25,12 @@ void grid_barrier(const char* what, Where where) {
   Thread& thread = this_thread(what, where);
   Gang& gang = *thread.cta->gang;
   if (!gang.grid.shape.co_resident) {
-    fail("co-residency",
-         Report(fmt::format("{} in a launch that is not cooperative", what))
-             .line("where", fmt::format("{} by {}", where.text(), name_thread(thread)))
-             .rule("all CTAs of the grid are on an SM at the same time: cudaLaunchCooperativeKernel, or "
-                   "cudaLaunchAttributeCooperative",
-                   "CUDA C++ Programming Guide, \"Cooperative Groups: Grid Synchronization\"")
-             .str());
+    fail("co-residency", Report("{} in a launch that is not cooperative", what)
+                             .at(where, thread)
+                             .rule("all CTAs of the grid are on an SM at the same time: "
+                                   "cudaLaunchCooperativeKernel, or cudaLaunchAttributeCooperative",
+                                   "CUDA C++ Programming Guide, \"Cooperative Groups: Grid Synchronization\"")
+                             .str());
   }
   cta_barrier(what, 0, where);
   if (thread.index == 0) {

@@ -270,7 +270,7 @@ void Gang::check_time() {
   const double limit = grid.options.launch_seconds;
   const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - began_;
   if (limit <= 0 || passed.count() < limit) return;
-  Report report(fmt::format("the kernel still runs after {:.0f} s, where a moment was expected", limit));
+  Report report("the kernel still runs after {:.0f} s, where a moment was expected", limit);
   for (const auto& cta : ctas) {
     if (cta->exited < cta->thread_count) report.block(places_of_threads(*cta));
   }
@@ -331,9 +331,8 @@ Failure Gang::livelock(const std::string& headline) const {
   report.block(describe_polls(*this));
   const std::string unset = unset_words(*this);
   if (!grid.all_started()) {
-    report.line("missing", fmt::format("{} of the {} CTAs have not started: they wait for an SM, which those "
-                                       "that poll hold",
-                                       (grid.gangs - grid.started) * ctas.size(), grid.shape.grid.count()));
+    report.missing("{} of the {} CTAs have not started: they wait for an SM, which those that poll hold",
+                   (grid.gangs - grid.started) * ctas.size(), grid.shape.grid.count());
     if (!unset.empty()) report.block(unset);
     report.rule("a CTA may wait only for CTAs that are resident with it: co-resident grids and clusters",
                 "CUDA C++ Programming Guide, \"Cooperative Groups: Grid Synchronization\"");
@@ -417,10 +416,10 @@ void Gang::yield() {
     starved_ = true;  // threads that poll may wait for what only the engines can bring
   } else if (spins_ > kSpinLimit) {
     [&]() __attribute__((noinline)) {  // its variables are in a frame of its own
-      Failure failure = livelock(
-          fmt::format("nothing has changed in memory for {} polls: the threads that can run wait for a value "
-                      "that no thread is going to write",
-                      kSpinLimit));
+      Failure failure =
+          livelock(fmt::format("nothing has changed in memory for {} polls: the threads that can run wait "
+                               "for a value that no thread is going to write",
+                               kSpinLimit));
       fail(std::move(failure.rule), std::move(failure.text));
     }
     ();
@@ -464,10 +463,8 @@ static std::string lanes_that_left(const Cta& cta) {
     if (left.empty()) continue;
     return fmt::format(
         "{} of warp {} of CTA {}: the mask {:#x} of {} at {} names them, and they have returned from the "
-        "kernel "
-        "before it. A lane returns behind the last instruction of its warp (it takes part and stores "
-        "nothing), "
-        "or a whole warp does; {} still here",
+        "kernel before it. A lane returns behind the last instruction of its warp (it takes part and stores "
+        "nothing), or a whole warp does; {} still here",
         emulator::ranges("lane", left), thread.warp(), text(cta.id), thread.wait.mask, thread.wait.what,
         thread.wait.where.text(), emulator::ranges("lane", there) + (there.size() == 1 ? " is" : " are"));
   }
@@ -517,16 +514,15 @@ static std::string lanes_elsewhere(const Cta& cta) {
     const auto verb = [](const auto& lanes, const char* one, const char* many) {
       return lanes.size() == 1 ? one : many;
     };
-    return fmt::format(
-        "{} of warp {} of CTA {} at {} ({}), where {} {} for the whole warp: {} at {} {}. {}",
-        emulator::ranges("lane", away), thread.warp(), text(cta.id), thread.wait.where.text(),
-        thread.wait.what, emulator::ranges("lane", here), verb(here, "waits", "wait"),
-        verb(away, "it has gone another way and waits", "they have gone another way and wait"),
-        first->wait.where.text(), first->wait.what,
-        waits_at_aligned(thread)
-            ? "A condition in front of it is the same for all lanes of a warp; what a lane does with the "
-              "result (store it, if its row lies inside) may differ"
-            : "The condition in front of it is to be the same for all lanes of the mask");
+    return fmt::format("{} of warp {} of CTA {} at {} ({}), where {} {} for the whole warp: {} at {} {}. {}",
+                       emulator::ranges("lane", away), thread.warp(), text(cta.id), thread.wait.where.text(),
+                       thread.wait.what, emulator::ranges("lane", here), verb(here, "waits", "wait"),
+                       verb(away, "it has gone another way and waits", "they have gone another way and wait"),
+                       first->wait.where.text(), first->wait.what,
+                       waits_at_aligned(thread)
+                           ? "A condition in front of it is the same for all lanes of a warp; what a lane "
+                             "does with the result (store it, if its row lies inside) may differ"
+                           : "The condition in front of it is to be the same for all lanes of the mask");
   }
   return {};
 }
@@ -591,8 +587,8 @@ void Gang::stuck() {
         "it also waits for threads that returned is a stricter rule of this course: since Volta the hardware "
         "does not";
     source =
-        "PTX ISA, \"bar, barrier\"; CUDA C++ Programming Guide, \"Synchronization Functions\"; "
-        "Volta Tuning Guide, \"Independent Thread Scheduling\"";
+        "PTX ISA, \"bar, barrier\"; CUDA C++ Programming Guide, \"Synchronization Functions\"; Volta Tuning "
+        "Guide, \"Independent Thread Scheduling\"";
   }
   Report report(headline);
   if (at_object && own_rule && std::string_view(own_rule) == "setmaxnreg") {
@@ -608,14 +604,14 @@ void Gang::stuck() {
     std::string lanes = at_warp ? lanes_that_left(*cta) : std::string();
     if (lanes.empty() && at_warp && !at_object) lanes = lanes_elsewhere(*cta);
     if (lanes.empty()) continue;
-    report.line("missing", lanes);
+    report.missing(lanes);
     known = true;
     break;
   }
   for (const auto& cta : ctas) {
     const std::string threads = at_object || at_warp ? std::string() : returned_before_barrier(*cta);
     if (threads.empty()) continue;
-    report.line("missing", threads);
+    report.missing(threads);
     break;
   }
   if (at_object && !known && !own_rule)

@@ -86,16 +86,15 @@ void tick(int, siginfo_t*, void* machine) {
 
 [[noreturn]] void fail_stalled(const Watch& w, const std::string& access, Where where) {
   const Thread& thread = running_thread();
-  fail("livelock",
-       Report(fmt::format("a thread has run for {} seconds of processor time without waiting or giving "
-                          "way: a loop that does not end",
-                          w.stall_seconds))
-           .line("where", fmt::format("{} {}", where.text(), access))
-           .line("by", name_thread(thread))
-           .rule("a thread that waits for another one does so at a barrier, an mbarrier or with "
-                 "atomics, and its loops end",
-                 "PTX ISA, \"Memory Consistency Model\"")
-           .str());
+  fail("livelock", Report("a thread has run for {} seconds of processor time without waiting or giving way: "
+                          "a loop that does not end",
+                          w.stall_seconds)
+                       .line("where", "{} {}", where.text(), access)
+                       .line("by", name_thread(thread))
+                       .rule("a thread that waits for another one does so at a barrier, an mbarrier or with "
+                             "atomics, and its loops end",
+                             "PTX ISA, \"Memory Consistency Model\"")
+                       .str());
 }
 
 /// "flags + 4", "__shared__ ready + 0", "full[1] (shared + 0x18048)"
@@ -237,15 +236,14 @@ std::unique_ptr<Failure> take_fault(const Thread& thread) {
   w.faulted = false;
   if (w.fault.signal != 0) return std::make_unique<Failure>(describe_fault(w.fault, thread));
   Report report(
-      fmt::format("a thread has run for {} seconds of processor time without waiting or giving way: a loop "
-                  "that does not end",
-                  w.stall_seconds));
+      "a thread has run for {} seconds of processor time without waiting or giving way: a loop that does not "
+      "end",
+      w.stall_seconds);
   const std::string place = source_place(w.fault.instruction);
   report.line("where", place.empty() ? "(unknown place)" : place).line("by", name_thread(thread));
   report.rule(
       "a thread that waits for another one does so at a barrier, an mbarrier or with atomics (on the "
-      "emulator a plain "
-      "pointer lets no other thread run), and its loops end",
+      "emulator a plain pointer lets no other thread run), and its loops end",
       "PTX ISA, \"Memory Consistency Model\"");
   return std::make_unique<Failure>(Failure{"livelock", report.str()});
 }

@@ -272,10 +272,8 @@ std::string uneven_counts(const void* address, const Thread& thread) {
   if (fewer.empty()) return {};
   return fmt::format(
       "arrivals at {}: CTA {}, which waits there, has added to it {} time{}; {}{}. Who leaves for good adds, "
-      "at "
-      "once, one for each time that the others are still to wait: the number of times is that of the CTA "
-      "that "
-      "comes most often (rounded up, not down)",
+      "at once, one for each time that the others are still to wait: the number of times is that of the CTA "
+      "that comes most often (rounded up, not down)",
       name_address(reinterpret_cast<std::uintptr_t>(address)), text(thread.cta->id), mine->count,
       mine->count == 1 ? "" : "s", fewer, left);
 }
@@ -300,10 +298,9 @@ std::string lowered_before_seen(const void* address, const Thread& thread) {
     return {};
   return fmt::format(
       "a barrier between the polls and the store that lowers {}: a thread of CTA {} stored {} at {} when it "
-      "had "
-      "seen {} (of CTA {}, at {}), and thread {} of the same CTA had not seen it yet. All that poll a flag "
-      "meet "
-      "before one of them lowers it; or one thread polls and lowers it, and a barrier lets the others go on",
+      "had seen {} (of CTA {}, at {}), and thread {} of the same CTA had not seen it yet. All that poll a "
+      "flag meet before one of them lowers it; or one thread polls and lowers it, and a barrier lets the "
+      "others go on",
       name_address(reinterpret_cast<std::uintptr_t>(address)), text(thread.cta->id), lowered->value,
       lowered->where.text(), lowered->before, text(gang.grid.cta_id(raised->cta - 1)), raised->where.text(),
       text(thread.id));
@@ -331,8 +328,7 @@ std::string left_by_earlier_launches(const void* address, const Thread& thread) 
         continue;
       lines[key] = fmt::format(
           "{} held {} when this launch began, left by the launch before, which had found 0: last written at "
-          "{} "
-          "by {}. It is not set back to 0 at the end of a launch",
+          "{} by {}. It is not set back to 0 at the end of a launch",
           name_address(key), left.value, left.where.text(), name_thread(grid, left.writer));
     }
   }
@@ -408,8 +404,8 @@ std::string written_neighbours(const void* address, const Thread& thread) {
   if (bytes == 0) return {};
   if (changed.empty()) {
     return fmt::format(
-        "nobody has changed a word of {} in this launch: who sets {} is still to come to it, or "
-        "returned without doing so",
+        "nobody has changed a word of {} in this launch: who sets {} is still to come to it, or returned "
+        "without doing so",
         buffer->name, name_address(polled));
   }
   std::vector<std::uintptr_t> keys;
@@ -430,20 +426,19 @@ std::string written_neighbours(const void* address, const Thread& thread) {
   if (polled < *lowest && (*lowest - polled) % bytes == 0)
     outside = fmt::format(
         ". It lies {} word{} in front of the first one that anybody sets, as element {} of these: an index "
-        "(of a "
-        "slot, a worker, a tile) that has gone below its range, by a loop that steps back once too often",
+        "(of a slot, a worker, a tile) that has gone below its range, by a loop that steps back once too "
+        "often",
         (*lowest - polled) / bytes, *lowest - polled == bytes ? "" : "s",
         -static_cast<std::int64_t>((*lowest - polled) / bytes));
   if (polled > *highest && (polled - *highest) % bytes == 0)
     outside = fmt::format(
         ". It lies {} word{} behind the last one that anybody has set: its owner is still to come, or the "
-        "index "
-        "has gone past its range",
+        "index has gone past its range",
         (polled - *highest) / bytes, polled - *highest == bytes ? "" : "s");
   return fmt::format(
-      "nobody sets {}. Words beside it were set in this launch: {}; {} in all, from {} to {}. Either "
-      "the word that is polled is that of nobody (an index that is off), or its owner has "
-      "returned without setting it{}",
+      "nobody sets {}. Words beside it were set in this launch: {}; {} in all, from {} to {}. Either the "
+      "word that is polled is that of nobody (an index that is off), or its owner has returned without "
+      "setting it{}",
       name_address(polled), list, keys.size(), name_address(*lowest), name_address(*highest), outside);
 }
 
@@ -633,19 +628,15 @@ void AtomicAccess::check_relaxed_order() {
     };
     const std::string report =
         Report("a relaxed load may still see the value from before a store that it seems to be behind")
-            .line("bytes", fmt::format("{}, loaded at {} by {}", name(flag_->address), where_.text(),
-                                       name_thread(thread)))
-            .line("stored", fmt::format("at {} by {}, which stored {} afterwards, at {}", writer.where.text(),
-                                        name_thread(grid, writer.writer), name(seen.address),
-                                        Where::from_packed(seen.store).text()))
-            .line("flag", fmt::format("the thread has seen that later store at {}",
-                                      Where::from_packed(seen.load).text()))
-            .line("missing",
-                  fmt::format(
-                      "a release by the one (__threadfence between {} and {}) and an acquire by the other "
-                      "(__threadfence between {} and {})",
-                      writer.where.text(), Where::from_packed(seen.store).text(),
-                      Where::from_packed(seen.load).text(), where_.text()))
+            .line("bytes", "{}, loaded at {} by {}", name(flag_->address), where_.text(), name_thread(thread))
+            .line("stored", "at {} by {}, which stored {} afterwards, at {}", writer.where.text(),
+                  name_thread(grid, writer.writer), name(seen.address), Where::from_packed(seen.store).text())
+            .line("flag", "the thread has seen that later store at {}", Where::from_packed(seen.load).text())
+            .missing(
+                "a release by the one (__threadfence between {} and {}) and an acquire by the other "
+                "(__threadfence between {} and {})",
+                writer.where.text(), Where::from_packed(seen.store).text(),
+                Where::from_packed(seen.load).text(), where_.text())
             .rule("volatile and relaxed accesses of different words are in no order for other threads",
                   "PTX ISA, \"Memory Consistency Model: Causality order\"")
             .course_rule(CourseRule::kRelaxedOrder)
@@ -727,13 +718,11 @@ bool in_one_line(Where one, Access access, Where other, Access of_other) {
 }
 
 void explain_lost_update(Report& report, const Grid& grid, Stamp one, Stamp other, Where where) {
-  report.line(
-      "missing",
-      fmt::format("an atomic at {} (atomicAdd, say), where a thread reads these bytes and stores what "
-                  "it has made of them, as += does: CTAs {} and {} both do, and one of two such "
-                  "updates may be lost. Or a flag for which the one CTA waits until the other is done",
-                  where.text(), text(grid.cta_id(stamp_cta(one) - 1)),
-                  text(grid.cta_id(stamp_cta(other) - 1))));
+  report.missing(
+      "an atomic at {} (atomicAdd, say), where a thread reads these bytes and stores what it has made of "
+      "them, as += does: CTAs {} and {} both do, and one of two such updates may be lost. Or a flag for "
+      "which the one CTA waits until the other is done",
+      where.text(), text(grid.cta_id(stamp_cta(one) - 1)), text(grid.cta_id(stamp_cta(other) - 1)));
 }
 
 /// Where a thread of the launch has acquired a word of global memory, first of all one of the reader's CTA.
@@ -757,14 +746,11 @@ void explain_no_flag(Report& report, const Grid& grid, Stamp reader, Stamp write
   const std::string by_another = other ? fmt::format(" (as {} waits at {} for its warpgroup)",
                                                      name_thread(grid, other->stamp), other->where.text())
                                        : std::string();
-  report.line(
-      "missing",
-      fmt::format("a wait: no thread of CTA {} had passed a flag that CTA {} raised when {} "
-                  "read. One acquires the flag, and a barrier behind it holds the others. Where one of "
-                  "warpgroup {} does so{}, it is that barrier which is missing: this thread came here "
-                  "before the wait was over",
-                  cta(reader), cta(writer), name_thread(grid, reader), stamp_thread(reader) / 128,
-                  by_another));
+  report.missing(
+      "a wait: no thread of CTA {} had passed a flag that CTA {} raised when {} read. One acquires the flag, "
+      "and a barrier behind it holds the others. Where one of warpgroup {} does so{}, it is that barrier "
+      "which is missing: this thread came here before the wait was over",
+      cta(reader), cta(writer), name_thread(grid, reader), stamp_thread(reader) / 128, by_another);
 }
 
 /// Whether such a warpgroup of any CTA has counted at this place, in any word.
@@ -820,16 +806,15 @@ bool explain_low_count(Report& report, const Grid& grid, Stamp reader, Stamp wri
                       of.count == 1 ? "" : "s");
     if (of.cta == stamp_cta(writer)) times = of.count;
   }
-  report.line("counter",
-              fmt::format("{}: {} took {} from it by {} at {}, and went on; raised at {} so far by {}",
-                          name_address(counter), name_thread(grid, load->stamp), load->value, load->what,
-                          load->where.text(), changes.back().where.text(), by));
-  report.line("missing",
-              fmt::format("a higher count in the wait at {}: it had ended at {} when warpgroup {} of CTA {}, "
-                          "whose values are read, had not counted{}. Each warpgroup that writes counts for "
-                          "itself, and the wait is for all of them",
-                          load->where.text(), load->value, stamp_thread(writer) / 128, cta(stamp_cta(writer)),
-                          times > 0 ? " (only another one of that CTA had)" : ""));
+  report.line("counter", "{}: {} took {} from it by {} at {}, and went on; raised at {} so far by {}",
+              name_address(counter), name_thread(grid, load->stamp), load->value, load->what,
+              load->where.text(), changes.back().where.text(), by);
+  report.missing(
+      "a higher count in the wait at {}: it had ended at {} when warpgroup {} of CTA {}, whose values are "
+      "read, had not counted{}. Each warpgroup that writes counts for itself, and the wait is for all of "
+      "them",
+      load->where.text(), load->value, stamp_thread(writer) / 128, cta(stamp_cta(writer)),
+      times > 0 ? " (only another one of that CTA had)" : "");
   return true;
 }
 
@@ -856,19 +841,15 @@ bool explain_overwritten_slot(Report& report, const Thread& thread, Where where,
   const FlagWord::Load& load = passed->load;
   const std::string own = text(thread.cta->id);
   const std::string other = text(grid.cta_id(stamp_cta(reader) - 1));
-  report.line("before",
-              fmt::format("written at {} by {}, in this launch", held_where.text(), name_thread(grid, held)));
-  report.line("flag", fmt::format("{}: {} raised it at {} behind that, and {} took {} from it at {}",
-                                  name_address(passed->address), name_thread(grid, passed->store->stamp),
-                                  passed->store->where.text(), name_thread(grid, load.stamp), load.value,
-                                  load.where.text()));
-  report.line(
-      "missing",
-      fmt::format("a slot of its own for each of two results: CTA {} wrote one of them there, for which CTA "
-                  "{} has waited, and writes another one over it, at {}, with no word of CTA {} that it has "
-                  "read. Two partial tiles of a CTA have a slot each, or the second one waits until the "
-                  "first has been read",
-                  own, other, where.text(), other));
+  report.line("before", "written at {} by {}, in this launch", held_where.text(), name_thread(grid, held));
+  report.line("flag", "{}: {} raised it at {} behind that, and {} took {} from it at {}",
+              name_address(passed->address), name_thread(grid, passed->store->stamp),
+              passed->store->where.text(), name_thread(grid, load.stamp), load.value, load.where.text());
+  report.missing(
+      "a slot of its own for each of two results: CTA {} wrote one of them there, for which CTA {} has "
+      "waited, and writes another one over it, at {}, with no word of CTA {} that it has read. Two partial "
+      "tiles of a CTA have a slot each, or the second one waits until the first has been read",
+      own, other, where.text(), other);
   return true;
 }
 
@@ -910,10 +891,10 @@ bool explain_flag(Report& report, const Thread& thread, Where where, Stamp earli
       explain_no_flag(report, grid, earlier, thread.stamp());
       return true;
     }
-    report.line("flag", fmt::format("{}: {} still waits for it at {}", name_address(passed->address),
-                                    name_thread(grid, passed->load.stamp), passed->load.where.text()));
-    report.line("missing", fmt::format("a barrier between the acquire at {} and the read at {}",
-                                       passed->load.where.text(), earlier_where.text()));
+    report.line("flag", "{}: {} still waits for it at {}", name_address(passed->address),
+                name_thread(grid, passed->load.stamp), passed->load.where.text());
+    report.missing("a barrier between the acquire at {} and the read at {}", passed->load.where.text(),
+                   earlier_where.text());
     return true;
   }
   if (!passed || !(passed->store || stale)) {
@@ -921,11 +902,10 @@ bool explain_flag(Report& report, const Thread& thread, Where where, Stamp earli
     if (explain_low_count(report, grid, thread.stamp(), earlier)) return true;
     if (passed && passed->load.value == 0 && same_warpgroup(passed->load.stamp, thread.stamp()) &&
         passed->load.stamp >> 32 != thread.stamp() >> 32) {
-      report.line("flag", fmt::format("{}: {} of the same warpgroup still waits for it at {}",
-                                      name_address(passed->address), name_thread(grid, passed->load.stamp),
-                                      passed->load.where.text()));
-      report.line("missing", fmt::format("a barrier between the acquire at {} and this read",
-                                         passed->load.where.text()));
+      report.line("flag", "{}: {} of the same warpgroup still waits for it at {}",
+                  name_address(passed->address), name_thread(grid, passed->load.stamp),
+                  passed->load.where.text());
+      report.missing("a barrier between the acquire at {} and this read", passed->load.where.text());
       return true;
     }
     explain_no_flag(report, grid, thread.stamp(), earlier);
@@ -933,8 +913,8 @@ bool explain_flag(Report& report, const Thread& thread, Where where, Stamp earli
   }
   const FlagWord::Load& load = passed->load;
   const std::string flag = name_address(passed->address);
-  report.line("flag", fmt::format("{}: {} took {} from it by {} at {}", flag, name_thread(grid, load.stamp),
-                                  load.value, load.what, load.where.text()));
+  report.line("flag", "{}: {} took {} from it by {} at {}", flag, name_thread(grid, load.stamp), load.value,
+              load.what, load.where.text());
   if (stale) {
     const bool repeats = passed->store && passed->store->repeats;
     const bool old = !repeats || passed->store->old;
@@ -944,70 +924,64 @@ bool explain_flag(Report& report, const Thread& thread, Where where, Stamp earli
                       load.value, name_thread(grid, passed->store->stamp), passed->store->where.text())
                 : fmt::format("it holds {} since before this launch, and no thread has stored it in this one",
                               load.value);
-    report.line("missing",
-                what + (old ? ": lower the flag before the launch ends"
-                            : fmt::format(", of {}: each has a flag of its own, or it is lowered in between",
-                                          name_thread(grid, passed->store->first))));
+    report.missing(what +
+                   (old ? ": lower the flag before the launch ends"
+                        : fmt::format(", of {}: each has a flag of its own, or it is lowered in between",
+                                      name_thread(grid, passed->store->first))));
     return true;
   }
   const FlagWord::Store& store = *passed->store;
-  report.line("raised",
-              fmt::format("by {} at {}: {}", name_thread(grid, store.stamp), store.where.text(), store.what));
+  report.line("raised", "by {} at {}: {}", name_thread(grid, store.stamp), store.where.text(), store.what);
   if (store.device.empty()) {
-    report.line("missing", fmt::format("a release: {} at {} orders nothing before it; st_release_gpu, or a "
-                                       "__threadfence() before it",
-                                       store.what, store.where.text()));
+    report.missing(
+        "a release: {} at {} orders nothing before it; st_release_gpu, or a __threadfence() before it",
+        store.what, store.where.text());
     return true;
   }
   if (!store.device.covers(earlier) && store.knew.covers(earlier)) {
-    report.line(
-        "missing",
-        fmt::format("a release: {} at {} orders nothing before it, and the latest fence before it, at {}, "
-                    "comes before the {} at {}. A __threadfence() goes between, behind the barrier",
-                    store.what, store.where.text(), store.fence.text(), earlier_reads ? "read" : "write",
-                    earlier_where.text()));
+    report.missing(
+        "a release: {} at {} orders nothing before it, and the latest fence before it, at {}, comes before "
+        "the {} at {}. A __threadfence() goes between, behind the barrier",
+        store.what, store.where.text(), store.fence.text(), earlier_reads ? "read" : "write",
+        earlier_where.text());
     return true;
   }
   if (!store.device.covers(earlier) && stamp_cta(store.stamp) == stamp_cta(earlier) &&
       !same_warpgroup(store.stamp, earlier)) {
-    report.line("missing",
-                fmt::format("a barrier between {} and the release at {} to which warpgroup {} of {} comes, "
-                            "too, or a flag of its own: warpgroup {} raised this one",
-                            earlier_where.text(), store.where.text(), stamp_thread(earlier) / 128,
-                            name_thread(grid, earlier), stamp_thread(store.stamp) / 128));
+    report.missing(
+        "a barrier between {} and the release at {} to which warpgroup {} of {} comes, too, or a flag of its "
+        "own: warpgroup {} raised this one",
+        earlier_where.text(), store.where.text(), stamp_thread(earlier) / 128, name_thread(grid, earlier),
+        stamp_thread(store.stamp) / 128);
     return true;
   }
   if (!store.device.covers(earlier)) {
     const bool own = earlier >> 32 == store.stamp >> 32;
-    report.line(
-        "missing",
-        own ? fmt::format("the release at {} comes before the access at {}, not behind it",
-                          store.where.text(), earlier_where.text())
-            : fmt::format(
-                  "a barrier between {} and the release at {}: it carries what its own thread did, and "
-                  "that of others only behind a barrier",
-                  earlier_where.text(), store.where.text()));
+    report.missing(own ? fmt::format("the release at {} comes before the access at {}, not behind it",
+                                     store.where.text(), earlier_where.text())
+                       : fmt::format("a barrier between {} and the release at {}: it carries what its own "
+                                     "thread did, and that of others only behind a barrier",
+                                     earlier_where.text(), store.where.text()));
     return true;
   }
   const Thread* const loader = thread_of(gang, load.stamp);
   if (loader != nullptr && !loader->clock.covers(earlier) &&
       std::string_view(load.what).find("acquire") != std::string_view::npos) {
-    report.line("missing",
-                fmt::format("a wait for this store: the load at {} took the value that was there before",
-                            load.where.text()));
+    report.missing("a wait for this store: the load at {} took the value that was there before",
+                   load.where.text());
     return true;
   }
   if (loader != nullptr && !loader->clock.covers(earlier)) {
-    report.line("missing", fmt::format("an acquire: {} at {} orders nothing behind it; ld_acquire_gpu, or a "
-                                       "__threadfence() behind it",
-                                       load.what, load.where.text()));
+    report.missing(
+        "an acquire: {} at {} orders nothing behind it; ld_acquire_gpu, or a __threadfence() behind it",
+        load.what, load.where.text());
     return true;
   }
   if (loader != &thread) {
-    report.line("missing",
-                fmt::format("a barrier between the acquire at {} and this access: the acquire is that of its "
-                            "own thread, and for others only behind a barrier",
-                            load.where.text()));
+    report.missing(
+        "a barrier between the acquire at {} and this access: the acquire is that of its own thread, and for "
+        "others only behind a barrier",
+        load.where.text());
   }
   return true;
 }
@@ -1054,7 +1028,7 @@ void shuffle_bytes(const char* what, Shuffle kind, unsigned mask, void* value, u
                    int width, Where where) {
   if (width < 1 || width > 32 || !std::has_single_bit(static_cast<unsigned>(width))) {
     const Thread& thread = this_thread(what, where);
-    fail("warp-shuffle", Report(fmt::format("{} with width {}", what, width))
+    fail("warp-shuffle", Report("{} with width {}", what, width)
                              .line("where", where.text())
                              .line("by", name_thread(thread))
                              .rule("the width is 1, 2, 4, 8, 16 or 32",
@@ -1111,13 +1085,13 @@ void shuffle_bytes(const char* what, Shuffle kind, unsigned mask, void* value, u
       },
       false, false, where);
   if (exchange.missing >= 0) {
-    fail("warp-shuffle", Report(fmt::format("{} reads from lane {}, which the mask {:#x} does not name", what,
-                                            exchange.missing, mask))
-                             .line("where", where.text())
-                             .line("by", name_thread(running_thread()))
-                             .rule("a value read from a lane that does not take part is undefined",
-                                   "CUDA C++ Programming Guide, \"Warp Shuffle Functions\"")
-                             .str());
+    fail("warp-shuffle",
+         Report("{} reads from lane {}, which the mask {:#x} does not name", what, exchange.missing, mask)
+             .line("where", where.text())
+             .line("by", name_thread(running_thread()))
+             .rule("a value read from a lane that does not take part is undefined",
+                   "CUDA C++ Programming Guide, \"Warp Shuffle Functions\"")
+             .str());
   }
   std::memcpy(value, &exchange.result, bytes);
 }
@@ -1127,8 +1101,7 @@ void* dynamic_shared(std::size_t bytes, Where where) {
   const Cta& cta = *thread.cta;
   if (bytes > cta.dynamic_window.bytes) {
     fail("shared-out-of-bounds",
-         Report(fmt::format("dynamic_shared wants {} bytes, the launch gave the CTA {}", bytes,
-                            cta.dynamic_window.bytes))
+         Report("dynamic_shared wants {} bytes, the launch gave the CTA {}", bytes, cta.dynamic_window.bytes)
              .line("where", where.text())
              .rule("LaunchShape::shared_bytes is at least the size of the shared-memory struct",
                    "CUDA C++ Programming Guide, \"Execution Configuration\"")

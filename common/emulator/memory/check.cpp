@@ -263,7 +263,7 @@ std::string name_shared(std::uintptr_t address, const SharedPlace& place, const 
   std::string relation;
   if (address - window.begin >= kMaxSharedBytes) relation = near_static_shared(address, bytes);
   if (!relation.empty()) {
-    Report report(fmt::format("a {} of {} bytes outside a __shared__ variable", verb(access), bytes));
+    Report report("a {} of {} bytes outside a __shared__ variable", verb(access), bytes);
     report.line("where", where.text()).line("by", name_thread(thread)).line("address", relation);
     report.rule("an index stays inside its array", "CUDA C++ Programming Guide, \"__shared__\"");
     fail("shared-out-of-bounds", report.str());
@@ -285,7 +285,7 @@ std::string name_shared(std::uintptr_t address, const SharedPlace& place, const 
   } else {
     relation = "in no shared memory of this CTA";
   }
-  Report report(fmt::format("a {} of {} bytes outside shared memory", verb(access), bytes));
+  Report report("a {} of {} bytes outside shared memory", verb(access), bytes);
   report.line("where", where.text()).line("by", name_thread(thread)).line("address", relation);
   report.rule("the address of a shared access lies in the CTA's shared memory",
               "PTX ISA, \"Shared State Space\"");
@@ -304,26 +304,23 @@ void explain_pitch(Report& report, const Grid& grid, std::uintptr_t address, uns
   if (buffer->begin % bytes != 0) return;
   const std::uint64_t along = (address - buffer->begin) % pitch;
   if (pitch % bytes == 0) {
-    report.line("missing",
-                fmt::format("a column that is a multiple of {}: rows of {} bytes keep the alignment, and "
-                            "{} bytes into one the access is not aligned",
-                            bytes / 2, pitch, along));
+    report.missing(
+        "a column that is a multiple of {}: rows of {} bytes keep the alignment, and {} bytes into one the "
+        "access is not aligned",
+        bytes / 2, pitch, along);
     return;
   }
-  report.line(
-      "missing",
-      fmt::format(
-          "narrower accesses where {} is no multiple of {}: here it is {}, so rows lie {} bytes apart, "
-          "a multiple of {} and not of {}, and not every row begins at an address for {} bytes",
-          of_d ? "N" : "K", bytes / 2, columns, pitch, pitch & (~pitch + 1), bytes, bytes));
+  report.missing(
+      "narrower accesses where {} is no multiple of {}: here it is {}, so rows lie {} bytes apart, a "
+      "multiple of {} and not of {}, and not every row begins at an address for {} bytes",
+      of_d ? "N" : "K", bytes / 2, columns, pitch, pitch & (~pitch + 1), bytes, bytes);
 }
 
 [[noreturn]] void fail_alignment(const char* space, const std::string& name, std::uintptr_t address,
                                  unsigned bytes, Access access, Where where, const Thread& thread) {
-  Report report(fmt::format("a {} of {} bytes at a misaligned address", verb(access), bytes));
+  Report report("a {} of {} bytes at a misaligned address", verb(access), bytes);
   report.line("where", where.text()).line("by", name_thread(thread));
-  report.line("address",
-              fmt::format("{}, {:#x}: {} bytes off a multiple of {}", name, address, address % bytes, bytes));
+  report.line("address", "{}, {:#x}: {} bytes off a multiple of {}", name, address, address % bytes, bytes);
   if (space[0] == 'g') explain_pitch(report, thread.cta->gang->grid, address, bytes);
   report.rule("an address is a multiple of the access size", "PTX ISA, \"Addresses as Operands\"");
   fail(std::string(space) + "-misaligned", report.str());
@@ -397,14 +394,12 @@ bool explain_overrun(Report& report, const Grid& grid, std::uintptr_t address,
   const bool known = further[0] != further[1];
   const std::string who = known ? fmt::format("CTA {}", text(grid.cta_id(ctas[further[0] ? 1 : 0] - 1)))
                                 : std::string("one of the two CTAs");
-  report.line(
-      "missing",
-      fmt::format("a bound along N: row {}, column {} is where row {} runs on behind its end, column {}. "
-                  "The last tile hangs over D by {} columns, and {} stores {} of them: store where the "
-                  "column is below N = {}. (Or CTAs {} and {} have the same work tile: each part of D has "
-                  "one owner)",
-                  row, column, row - 1, of.n - 1, over, who, known ? "what it has" : "some", of.n,
-                  text(grid.cta_id(ctas[0] - 1)), text(grid.cta_id(ctas[1] - 1))));
+  report.missing(
+      "a bound along N: row {}, column {} is where row {} runs on behind its end, column {}. The last tile "
+      "hangs over D by {} columns, and {} stores {} of them: store where the column is below N = {}. (Or "
+      "CTAs {} and {} have the same work tile: each part of D has one owner)",
+      row, column, row - 1, of.n - 1, over, who, known ? "what it has" : "some", of.n,
+      text(grid.cta_id(ctas[0] - 1)), text(grid.cta_id(ctas[1] - 1)));
   return true;
 }
 
@@ -419,18 +414,17 @@ void explain_second_store(Report& report, const Thread& thread, Stamp first, std
     if (stamp_thread(first) != thread.index &&
         explain_overrun(report, grid, address, {static_cast<std::uint32_t>(other), thread.cta->key}))
       return;
-    report.line("missing",
-                fmt::format("two CTAs write the same element, {} and {}: each part of D has one owner, "
-                            "a work tile goes to one CTA",
-                            text(grid.cta_id(other - 1)), text(thread.cta->id)));
+    report.missing(
+        "two CTAs write the same element, {} and {}: each part of D has one owner, a work tile goes to one "
+        "CTA",
+        text(grid.cta_id(other - 1)), text(thread.cta->id));
   } else if (warpgroup(stamp_thread(first)) != warpgroup(thread.index)) {
-    report.line(
-        "missing",
-        fmt::format("warpgroups {} and {} both store this element: their rows of the tile overlap, and "
-                    "as many others are stored by no warpgroup",
-                    warpgroup(stamp_thread(first)), warpgroup(thread.index)));
+    report.missing(
+        "warpgroups {} and {} both store this element: their rows of the tile overlap, and as many others "
+        "are stored by no warpgroup",
+        warpgroup(stamp_thread(first)), warpgroup(thread.index));
   } else {
-    report.line("missing", "two threads of one warpgroup both store this element: each has its own");
+    report.missing("two threads of one warpgroup both store this element: each has its own");
   }
 }
 
@@ -439,10 +433,10 @@ bool explain_old_value(Report& report, std::uintptr_t address) {
   const std::string written = written_by_grid_before(address);
   if (written.empty()) return false;
   report.line("content", "written at " + written);
-  report.line("missing",
-              "a second buffer: this launch overwrites what it reads, and its CTAs run in any order, so that "
-              "no barrier covers all readers. One buffer is read and the other one written, in turn from "
-              "launch to launch. (Where the value of this launch is meant, the read comes too early.)");
+  report.missing(
+      "a second buffer: this launch overwrites what it reads, and its CTAs run in any order, so that no "
+      "barrier covers all readers. One buffer is read and the other one written, in turn from launch to "
+      "launch. (Where the value of this launch is meant, the read comes too early.)");
   return true;
 }
 
@@ -483,10 +477,10 @@ bool add_other_warps(Report& report, const Thread& thread, const Conflict& confl
   }
   if (other == 0) return false;
   report.line("also",
-              fmt::format("a {} at {} by {}, of bytes that lie {} away: another warp does it, too, and "
-                          "where its bytes are touched here, __syncwarp is not enough",
-                          verb(conflict.earlier), Where::from_packed(conflict.where).text(),
-                          name_thread(thread.cta->gang->grid, other), at > place ? at - place : place - at));
+              "a {} at {} by {}, of bytes that lie {} away: another warp does it, too, and where its bytes "
+              "are touched here, __syncwarp is not enough",
+              verb(conflict.earlier), Where::from_packed(conflict.where).text(),
+              name_thread(thread.cta->gang->grid, other), at > place ? at - place : place - at);
   return true;
 }
 
@@ -502,17 +496,16 @@ bool add_other_warps(Report& report, const Thread& thread, const Conflict& confl
   const bool stored_twice = both_write && space[0] == 'g' && is_result(address);
   const bool warp_mates =
       stamp_cta(conflict.stamp) == thread.cta->key && stamp_thread(conflict.stamp) / 32 == thread.index / 32;
-  Report report(fmt::format("race on {} memory: nothing orders {} and {} of the same bytes", space,
-                            one(conflict.earlier), one(access)));
-  report.line("bytes", fmt::format("{} ({} bytes)", name, bytes));
+  Report report("race on {} memory: nothing orders {} and {} of the same bytes", space, one(conflict.earlier),
+                one(access));
+  report.line("bytes", "{} ({} bytes)", name, bytes);
   if (space[0] == 'g') {
     if (const std::string element = element_text(grid, address); !element.empty())
       report.line("element", element);
   }
-  report.line("one",
-              fmt::format("{} at {} by {}", verb(conflict.earlier), Where::from_packed(conflict.where).text(),
-                          name_thread(grid, conflict.stamp)));
-  report.line("other", fmt::format("{} at {} by {}", verb(access), where.text(), name_thread(thread)));
+  report.line("one", "{} at {} by {}", verb(conflict.earlier), Where::from_packed(conflict.where).text(),
+              name_thread(grid, conflict.stamp));
+  report.line("other", "{} at {} by {}", verb(access), where.text(), name_thread(thread));
   if (space[0] == 's') {
     explain_race(report, thread, address, access, where, conflict.earlier, conflict.stamp,
                  Where::from_packed(conflict.where), conflict.held);
@@ -535,32 +528,30 @@ bool add_other_warps(Report& report, const Thread& thread, const Conflict& confl
              !explain_flag(report, thread, where, conflict.stamp, Where::from_packed(conflict.where),
                            conflict.earlier, access) &&
              both_write) {
-    report.line("missing",
-                fmt::format("a place of its own for what each of them writes: CTAs {} and {} both write "
-                            "these bytes. Two partial tiles in one slot have a slot each (its number, or "
-                            "the work tile that it comes from, is that of two CTAs)",
-                            text(grid.cta_id(stamp_cta(conflict.stamp) - 1)), text(thread.cta->id)));
+    report.missing(
+        "a place of its own for what each of them writes: CTAs {} and {} both write these bytes. Two partial "
+        "tiles in one slot have a slot each (its number, or the work tile that it comes from, is that of two "
+        "CTAs)",
+        text(grid.cta_id(stamp_cta(conflict.stamp) - 1)), text(thread.cta->id));
   } else if (space[0] == 'g' && stamp_cta(conflict.stamp) == thread.cta->key && both_write && !warp_mates) {
     const std::uint32_t one = stamp_thread(conflict.stamp) / kWarpgroupSize;
     const std::uint32_t two = thread.index / kWarpgroupSize;
-    report.line("missing", one == two
-                               ? fmt::format("bytes of its own for each thread: two threads of warpgroup {} "
-                                             "both write these, at {} and at {}",
-                                             one, Where::from_packed(conflict.where).text(), where.text())
-                               : fmt::format("bytes of its own for each warpgroup: {} and {} of CTA {} both "
-                                             "write these, at {} and at {}. An index lacks the warpgroup, or "
-                                             "both have taken the same work tile",
-                                             one, two, text(thread.cta->id),
-                                             Where::from_packed(conflict.where).text(), where.text()));
+    report.missing(
+        one == two
+            ? fmt::format("bytes of its own for each thread: two threads of warpgroup {} both write these, "
+                          "at {} and at {}",
+                          one, Where::from_packed(conflict.where).text(), where.text())
+            : fmt::format("bytes of its own for each warpgroup: {} and {} of CTA {} both write these, at {} "
+                          "and at {}. An index lacks the warpgroup, or both have taken the same work tile",
+                          one, two, text(thread.cta->id), Where::from_packed(conflict.where).text(),
+                          where.text()));
   } else if (space[0] == 'g' && stamp_cta(conflict.stamp) == thread.cta->key && one_reads && !warp_mates) {
     const Where earlier = Where::from_packed(conflict.where);
-    report.line(
-        "missing",
-        fmt::format("a barrier of the CTA between {} and {}. Or, where other CTAs read these bytes, too, a "
-                    "second buffer: they run in any order, and no barrier of one CTA keeps what a launch "
-                    "reads from being overwritten in the same launch. One buffer is read and the other "
-                    "one written, in turn",
-                    earlier.text(), where.text()));
+    report.missing(
+        "a barrier of the CTA between {} and {}. Or, where other CTAs read these bytes, too, a second "
+        "buffer: they run in any order, and no barrier of one CTA keeps what a launch reads from being "
+        "overwritten in the same launch. One buffer is read and the other one written, in turn",
+        earlier.text(), where.text());
   }
   if (stored_twice) {
     report.rule(
@@ -585,8 +576,8 @@ bool add_other_warps(Report& report, const Thread& thread, const Conflict& confl
 Report describe_unwritten(const char* space, const std::string& name, unsigned bytes, Where where,
                           const Thread& thread, const char* rule, const char* source,
                           std::uintptr_t address = 0) {
-  Report report(fmt::format("a read of {} memory that was never written", space));
-  report.line("bytes", fmt::format("{} ({} bytes)", name, bytes))
+  Report report("a read of {} memory that was never written", space);
+  report.line("bytes", "{} ({} bytes)", name, bytes)
       .line("where", where.text())
       .line("by", name_thread(thread));
   if (space[0] == 's') explain_empty_phase(report, thread);
@@ -631,18 +622,16 @@ bool explain_reused_slot(Report& report, const Thread& thread, std::uintptr_t ad
   const bool one_warpgroup = warpgroup(found.before) == warpgroup(writer);
   // Without word of the first one this thread has just not waited.
   if (one_warpgroup && !thread.clock.covers(found.before)) return false;
-  report.line("before", fmt::format("written at {} by {}", Where::from_packed(found.where).text(),
-                                    name_thread(grid, found.before)));
-  report.line(
-      "missing",
-      fmt::format(
-          "a slot of its own for each of two results: warpgroup {} of CTA {} wrote these bytes at {}, "
-          "and {} wrote over them at {} before CTA {} had read them. Two partial tiles in one "
-          "slot have a slot each, or the second one waits until the first has been read",
-          warpgroup(found.before), text(grid.cta_id(stamp_cta(writer) - 1)),
-          Where::from_packed(found.where).text(),
-          one_warpgroup ? std::string("the same one") : fmt::format("warpgroup {}", warpgroup(writer)),
-          written.text(), text(thread.cta->id)));
+  report.line("before", "written at {} by {}", Where::from_packed(found.where).text(),
+              name_thread(grid, found.before));
+  report.missing(
+      "a slot of its own for each of two results: warpgroup {} of CTA {} wrote these bytes at {}, and {} "
+      "wrote over them at {} before CTA {} had read them. Two partial tiles in one slot have a slot each, or "
+      "the second one waits until the first has been read",
+      warpgroup(found.before), text(grid.cta_id(stamp_cta(writer) - 1)),
+      Where::from_packed(found.where).text(),
+      one_warpgroup ? std::string("the same one") : fmt::format("warpgroup {}", warpgroup(writer)),
+      written.text(), text(thread.cta->id));
   return true;
 }
 
@@ -745,11 +734,11 @@ void check_shared(const void* pointer, unsigned bytes, Access access, Where wher
         std::memset(static_cast<unsigned char*>(const_cast<void*>(pointer)) + (std::size_t{i} << granule),
                     0xff, std::size_t{1} << granule);
       } else if (thread.cta->unwritten_read.empty()) {
-        Report report = describe_unwritten(
-            "shared", name_shared(place_of_cell, place, thread), 1u << granule, where, thread,
-            "shared memory holds anything when a CTA starts, and a read of it is reported whether or not its "
-            "value reaches the result",
-            "CUDA C++ Programming Guide, \"__shared__\"", place_of_cell);
+        Report report = describe_unwritten("shared", name_shared(place_of_cell, place, thread), 1u << granule,
+                                           where, thread,
+                                           "shared memory holds anything when a CTA starts, and a read of it "
+                                           "is reported whether or not its value reaches the result",
+                                           "CUDA C++ Programming Guide, \"__shared__\"", place_of_cell);
         if (access == Access::kRead) report.course_rule(CourseRule::kSharedUninitialised);
         thread.cta->unwritten_read = report.str();
       }
@@ -770,10 +759,9 @@ namespace {
 void explain_out_of_bounds(Report& report, const Thread& thread, std::uintptr_t address, unsigned bytes) {
   const Grid& grid = thread.cta->gang->grid;
   if (is_freed(address)) {
-    report.line(
-        "missing",
-        "an owner that lives until the kernel has run: the buffer was freed before this launch ended. "
-        "What a launcher keeps is what it captures (the owner, not the bare pointer)");
+    report.missing(
+        "an owner that lives until the kernel has run: the buffer was freed before this launch ended. What a "
+        "launcher keeps is what it captures (the owner, not the bare pointer)");
     return;
   }
   const std::string element = element_text(grid, address);
@@ -788,15 +776,14 @@ void explain_out_of_bounds(Report& report, const Thread& thread, std::uintptr_t 
     const std::uint64_t column = (address - buffer->begin) % row_bytes / 2;
     const bool along = find_buffer(last) == buffer && (last - buffer->begin) / row_bytes + 1 == row &&
                        buffer->bytes == row * row_bytes;
-    report.line(
-        "missing",
-        along ? fmt::format("a bound along K: the thread's last load was of row {}, column {}, and this "
-                            "one goes on along that row to column {}, behind K = {}. Not all of what a "
-                            "round of the loop reads lies inside K because its first element does",
+    report.missing(
+        along ? fmt::format("a bound along K: the thread's last load was of row {}, column {}, and this one "
+                            "goes on along that row to column {}, behind K = {}. Not all of what a round of "
+                            "the loop reads lies inside K because its first element does",
                             row - 1, (last - buffer->begin) % row_bytes / 2,
                             column + static_cast<std::uint64_t>(grid.options.k), grid.options.k)
-              : fmt::format("a bound: {} has rows 0 to {}, of K = {} columns. Behind them nothing is "
-                            "read, and what is not read counts as 0",
+              : fmt::format("a bound: {} has rows 0 to {}, of K = {} columns. Behind them nothing is read, "
+                            "and what is not read counts as 0",
                             buffer->name, buffer->bytes / row_bytes - 1, grid.options.k));
   }
   if (!element.empty() && buffer && buffer->name == "D" && grid.options.n > 0 &&
@@ -808,25 +795,22 @@ void explain_out_of_bounds(Report& report, const Thread& thread, std::uintptr_t 
     const auto width = static_cast<std::uint64_t>(std::max(grid.options.tile_n, 0));
     // Where the last tile hangs over the right edge, its columns would run on into the next row.
     const std::uint64_t over = width == 0 ? columns : (columns + width - 1) / width * width - columns;
-    report.line(
-        "missing",
-        row == rows && column < over
-            ? fmt::format("a bound along M or along N: row {} lies behind the last one, {}, and column "
-                          "{} of it is where row {} would run on behind column {}. What a tile has "
-                          "outside of D is computed and not stored",
-                          row, rows - 1, column, rows - 1, columns - 1)
-            : fmt::format("a bound along M: row {} lies behind the last one, {}, and the last rows of a "
-                          "tile (of a warp, of a thread) may. What they have is computed and not "
-                          "stored: store where row < M = {}",
-                          row, rows - 1, rows));
+    report.missing(row == rows && column < over
+                       ? fmt::format("a bound along M or along N: row {} lies behind the last one, {}, and "
+                                     "column {} of it is where row {} would run on behind column {}. What a "
+                                     "tile has outside of D is computed and not stored",
+                                     row, rows - 1, column, rows - 1, columns - 1)
+                       : fmt::format("a bound along M: row {} lies behind the last one, {}, and the last "
+                                     "rows of a tile (of a warp, of a thread) may. What they have is "
+                                     "computed and not stored: store where row < M = {}",
+                                     row, rows - 1, rows));
   }
   if (!buffer || address + bytes <= buffer->begin + buffer->bytes || address < buffer->begin) return;
   const std::uint64_t past = address + bytes - buffer->begin - buffer->bytes;
   if (buffer->name == "workspace") {
-    report.line("missing",
-                fmt::format("{} bytes or more: the step's plan asked for {} (workspace_bytes) and the kernel "
-                            "uses byte {}",
-                            past, buffer->bytes, buffer->bytes + past - 1));
+    report.missing(
+        "{} bytes or more: the step's plan asked for {} (workspace_bytes) and the kernel uses byte {}", past,
+        buffer->bytes, buffer->bytes + past - 1);
     return;
   }
   // A vector with an entry for each column (or row) of D.
@@ -842,25 +826,23 @@ void explain_out_of_bounds(Report& report, const Thread& thread, std::uintptr_t 
     if (entries == 0 || buffer->bytes % entries != 0) continue;
     const std::uint64_t size = buffer->bytes / entries;
     if (size != 2 && size != 4 && size != 8) continue;
-    report.line(
-        "element",
-        fmt::format("{} has an entry of {} bytes for each {} of D, and D has {}: this is that of {} {}",
-                    buffer->name, size, what, extent, what, (address - buffer->begin) / size));
-    report.line("missing",
-                fmt::format("a bound: at the edge of D a tile reaches past {} {}, where nothing is read or "
-                            "stored",
-                            what, extent - 1));
+    report.line("element",
+                "{} has an entry of {} bytes for each {} of D, and D has {}: this is that of {} {}",
+                buffer->name, size, what, extent, what, (address - buffer->begin) / size);
+    report.missing("a bound: at the edge of D a tile reaches past {} {}, where nothing is read or stored",
+                   what, extent - 1);
     return;
   }
   // A table: as many entries as accesses of this size fit.
   const std::uint64_t place = address - buffer->begin;
   if (!element.empty() || bytes == 0 || buffer->bytes % bytes != 0 || place % bytes != 0) return;
   const std::uint64_t entries = buffer->bytes / bytes;
-  report.line("element", fmt::format("{} has {} entries of {} bytes, and this is that of index {}",
-                                     buffer->name, entries, bytes, place / bytes));
-  report.line("missing", fmt::format("a bound: index {} is the last one. A lane or a thread beyond it reads "
-                                     "nothing, and takes part with a value that changes nothing",
-                                     entries - 1));
+  report.line("element", "{} has {} entries of {} bytes, and this is that of index {}", buffer->name, entries,
+              bytes, place / bytes);
+  report.missing(
+      "a bound: index {} is the last one. A lane or a thread beyond it reads nothing, and takes part with a "
+      "value that changes nothing",
+      entries - 1);
 }
 
 /// Calls visit(line, cell) for the cells of dynamic or static shared memory that the range covers.
@@ -916,7 +898,7 @@ void check_global(const void* pointer, unsigned bytes, Access access, Where wher
                         return address < hole.second && address + bytes > hole.first;
                       });
   if (!inside) {
-    Report report(fmt::format("a {} of {} bytes out of bounds of global memory", verb(access), bytes));
+    Report report("a {} of {} bytes out of bounds of global memory", verb(access), bytes);
     report.line("where", where.text())
         .line("by", name_thread(thread))
         .line("address", describe_address(address, bytes));

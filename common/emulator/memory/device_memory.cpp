@@ -58,8 +58,8 @@ void reserve_address_space(Space& s) {
     return;
   }
   throw harness::Error(
-      "the emulator could not reserve 1 GiB of address space for device memory; raise the limit "
-      "that 'ulimit -v' shows");
+      "the emulator could not reserve 1 GiB of address space for device memory; raise the limit that 'ulimit "
+      "-v' shows");
 }
 
 /// First slot of `count` free neighbours, searched from where the last search ended so that freed memory is

@@ -70,10 +70,9 @@ Failure describe_fault(const Fault& fault, const Thread& thread) {
                 .str()};
   }
   if (is_fiber_guard(reinterpret_cast<const void*>(fault.address))) {
-    return {"stack-overflow",
-            begin("the stack of an emulated thread is full; its local arrays or its recursion are too "
-                  "large for the 64 KB it has")
-                .str()};
+    return {"stack-overflow", begin("the stack of an emulated thread is full; its local arrays or its "
+                                    "recursion are too large for the 64 KB it has")
+                                  .str()};
   }
   const auto shared = reinterpret_cast<std::uintptr_t>(thread.cta->shared);
   constexpr std::uintptr_t kNear = 64 * 1024;

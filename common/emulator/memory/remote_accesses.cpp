@@ -20,10 +20,10 @@ const char* remote_verb(Access access) {
                             const char* missing) {
   const Grid& grid = owner.gang->grid;
   fail("cluster-exit", Report(headline)
-                           .line("access", fmt::format("a {} at {} by {}", remote_verb(access.access),
-                                                       access.where.text(), name_thread(grid, access.stamp)))
-                           .line("memory", fmt::format("shared memory of CTA {}", text(owner.id)))
-                           .line("missing", missing)
+                           .line("access", "a {} at {} by {}", remote_verb(access.access),
+                                 access.where.text(), name_thread(grid, access.stamp))
+                           .line("memory", "shared memory of CTA {}", text(owner.id))
+                           .missing(missing)
                            .rule("a CTA's shared memory exists until its last thread ends, so accesses from "
                                  "other CTAs come before",
                                  "CUDA C++ Programming Guide, \"Distributed Shared Memory\"")

@@ -76,14 +76,13 @@ const StaticVariable* StaticShared::touch(std::uintptr_t address, Where where) {
       break;
     case SymbolSearch::kNoSymbols:
       if (gang_.ctas.size() > 1) {
-        fail(
-            "launch-limits",
-            Report("launch refused: __shared__ variables in a program without symbols")
-                .line("where", fmt::format("{} by {}", where.text(), name_thread(running_thread())))
-                .rule("where CTAs of a cluster or of a co-resident grid have a copy each, the emulator finds "
-                      "the variables by the program's symbols: link without -s, do not strip",
-                      "this course, common/emulator/README.md")
-                .str());
+        fail("launch-limits",
+             Report("launch refused: __shared__ variables in a program without symbols")
+                 .at(where, running_thread())
+                 .rule("where CTAs of a cluster or of a co-resident grid have a copy each, the emulator "
+                       "finds the variables by the program's symbols: link without -s, do not strip",
+                       "this course, common/emulator/README.md")
+                 .str());
       }
       symbol = {.name = {}, .begin = window.begin, .bytes = window.bytes};
       break;
@@ -118,8 +117,8 @@ void StaticShared::check_limits(const StaticVariable& variable, Where where) con
   const auto dynamic = static_cast<std::uint64_t>(gang_.grid.shape.shared_bytes);
   auto refuse = [&](const std::string& headline, const std::string& sentence, const char* source) {
     fail("launch-limits", Report("launch refused: " + headline)
-                              .line("variable", fmt::format("__shared__ {} ({} bytes), first touched at {}",
-                                                            variable.name, variable.bytes, where.text()))
+                              .line("variable", "__shared__ {} ({} bytes), first touched at {}",
+                                    variable.name, variable.bytes, where.text())
                               .rule(sentence, source)
                               .str());
   };
@@ -137,12 +136,11 @@ void StaticShared::check_limits(const StaticVariable& variable, Where where) con
   if (!gang_.grid.shape.co_resident) return;
   const int per_sm = ctas_per_sm(gang_.grid.shape, static_cast<int>(dynamic + total));
   if (gang_.grid.shape.grid.count() > static_cast<long long>(per_sm) * gang_.grid.options.sm_count) {
-    refuse(
-        fmt::format("{} CTAs with {} bytes of shared memory, static and dynamic together, cannot be resident "
-                    "at once: {} SMs hold {} each",
-                    gang_.grid.shape.grid.count(), dynamic + total, gang_.grid.options.sm_count, per_sm),
-        "all CTAs of a co-resident grid are on an SM at the same time",
-        "CUDA C++ Programming Guide, \"Cooperative Groups: Grid Synchronization\"");
+    refuse(fmt::format("{} CTAs with {} bytes of shared memory, static and dynamic together, cannot be "
+                       "resident at once: {} SMs hold {} each",
+                       gang_.grid.shape.grid.count(), dynamic + total, gang_.grid.options.sm_count, per_sm),
+           "all CTAs of a co-resident grid are on an SM at the same time",
+           "CUDA C++ Programming Guide, \"Cooperative Groups: Grid Synchronization\"");
   }
 }
 

@@ -40,11 +40,10 @@ struct CourseRuleEntry {
 /// In the order of the enumeration. A new rule is a line here, `course_rule_on` where it is checked, and
 /// Report::course_rule at the end of its report.
 inline constexpr std::array kCourseRules{
-    CourseRuleEntry{
-        CourseRule::kWgmmaFenceAfterWait, "wgmma-fence-after-wait",
-        "wgmma.fence comes between the wgmma.wait_group that hands accumulators back and the next "
-        "wgmma on them, even if no thread touched them",
-        "docs/emulator/stricter-rules.md", true},
+    CourseRuleEntry{CourseRule::kWgmmaFenceAfterWait, "wgmma-fence-after-wait",
+                    "wgmma.fence comes between the wgmma.wait_group that hands accumulators back and the "
+                    "next wgmma on them, even if no thread touched them",
+                    "docs/emulator/stricter-rules.md", true},
     CourseRuleEntry{CourseRule::kMbarrierInitFence, "mbarrier-init-fence",
                     "the thread that initialises an mbarrier executes fence.mbarrier_init (or "
                     "fence.proxy.async) before copies signal it, also without a cluster",
@@ -93,19 +92,18 @@ inline constexpr std::array kCourseRules{
                     "a thread that has read a response of clusterlaunchcontrol.try_cancel executes "
                     "fence.proxy.async before the bytes are requested again",
                     "docs/emulator/stricter-rules.md", true},
-    CourseRuleEntry{
-        CourseRule::kRelaxedOrder, "relaxed-order",
-        "a relaxed load behind a relaxed load of a flag has a release and an acquire before it, even "
-        "where an older value would do",
-        "docs/emulator/stricter-rules.md", true},
+    CourseRuleEntry{CourseRule::kRelaxedOrder, "relaxed-order",
+                    "a relaxed load behind a relaxed load of a flag has a release and an acquire before it, "
+                    "even where an older value would do",
+                    "docs/emulator/stricter-rules.md", true},
     CourseRuleEntry{CourseRule::kCommitArrival, "commit-arrival",
                     "before a CTA ends, a thread of it has waited for the arrival of every tcgen05.commit at "
                     "its mbarriers",
                     "docs/emulator/stricter-rules.md", true},
-    CourseRuleEntry{CourseRule::kProxyFenceAfterRead, "proxy-fence-after-read",
-                    "a thread that has read shared memory executes fence.proxy.async before a copy "
-                    "overwrites it",
-                    "docs/proxies.md", true},
+    CourseRuleEntry{
+        CourseRule::kProxyFenceAfterRead, "proxy-fence-after-read",
+        "a thread that has read shared memory executes fence.proxy.async before a copy overwrites it",
+        "docs/proxies.md", true},
 };
 
 constexpr const CourseRuleEntry& entry_of(CourseRule rule) {

@@ -119,6 +119,10 @@ Report& Report::line(const std::string& label, const std::string& value) {
   return *this;
 }
 
+Report& Report::at(Where where, const Thread& thread) {
+  return line("where", "{} by {}", where.text(), name_thread(thread));
+}
+
 Report& Report::block(const std::string& lines) {
   text_ += "\n  ";
   for (const char c : lines) {

@@ -1,8 +1,11 @@
 // The sentences that reports are made of.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "emulator/machine/machine.h"
@@ -24,11 +27,28 @@ std::string ranges(const std::string& noun, const std::vector<std::uint32_t>& nu
 /// those that can run poll.
 std::string places_of_threads(const Cta& cta, bool polls = false);
 
-/// One report: a headline and facts under it, the broken rule last.
+/// One report: a headline and facts under it, the broken rule last. A text with more arguments is a format of
+/// fmt's.
 class Report {
  public:
   explicit Report(std::string headline) : text_(std::move(headline)) {}
+  template <typename First, typename... Rest>
+  Report(fmt::format_string<First, Rest...> headline, First&& first, Rest&&... rest)
+      : Report(fmt::format(headline, std::forward<First>(first), std::forward<Rest>(rest)...)) {}
   Report& line(const std::string& label, const std::string& value);
+  template <typename First, typename... Rest>
+  Report& line(const std::string& label, fmt::format_string<First, Rest...> value, First&& first,
+               Rest&&... rest) {
+    return line(label, fmt::format(value, std::forward<First>(first), std::forward<Rest>(rest)...));
+  }
+  /// Where the thread is that breaks the rule.
+  Report& at(Where where, const Thread& thread);
+  /// What would have kept the rule.
+  Report& missing(const std::string& value) { return line("missing", value); }
+  template <typename First, typename... Rest>
+  Report& missing(fmt::format_string<First, Rest...> value, First&& first, Rest&&... rest) {
+    return line("missing", value, std::forward<First>(first), std::forward<Rest>(rest)...);
+  }
   /// Several lines, indented.
   Report& block(const std::string& lines);
   Report& rule(const std::string& sentence, const std::string& source);

@@ -70,10 +70,9 @@ std::uint32_t mapa(std::uint32_t address, std::uint32_t rank, Where where) {
   const HopperCta& cta = my_cta("mapa", where);
   if (rank >= cta.cluster.size()) {
     hopper_engine("mapa", where)
-        .fail("cluster-address",
-              Report(fmt::format("mapa to rank {} in a cluster of {} CTAs", rank, cta.cluster.size()))
-                  .line("where", fmt::format("{} by {}", where.text(), name_thread(running_thread())))
-                  .rule("the rank is that of a CTA of the cluster", "PTX ISA, \"mapa\""));
+        .fail("cluster-address", Report("mapa to rank {} in a cluster of {} CTAs", rank, cta.cluster.size())
+                                     .at(where, running_thread())
+                                     .rule("the rank is that of a CTA of the cluster", "PTX ISA, \"mapa\""));
   }
   return (address & 0xffffffu) | rank << 24;
 }
@@ -97,7 +96,7 @@ void barrier_cluster_arrive(bool releases, Where where) {
   if (state.cluster_rounds_owed > 0) {
     engine.fail("cluster-barrier",
                 Report("a thread arrives at the cluster's barrier again without having waited")
-                    .line("where", fmt::format("{} by {}", where.text(), name_thread(thread)))
+                    .at(where, thread)
                     .rule("every barrier.cluster.arrive is followed by a barrier.cluster.wait of the same "
                           "thread before the next",
                           kClusterSection));
@@ -130,7 +129,7 @@ void barrier_cluster_wait(Where where) {
   if (state.cluster_rounds_owed == 0) {
     engine.fail("cluster-barrier",
                 Report("a thread waits at the cluster's barrier without having arrived")
-                    .line("where", fmt::format("{} by {}", where.text(), name_thread(thread)))
+                    .at(where, thread)
                     .rule("barrier.cluster.wait follows a barrier.cluster.arrive of the same thread",
                           kClusterSection));
   }
@@ -196,21 +195,19 @@ void fail_remote_exit(HopperEngine& engine, const Cta& target, const RemoteAcces
   engine.fail(
       "cluster-exit",
       Report("a CTA may end while another CTA of its cluster still uses its shared memory")
-          .line("CTA", fmt::format("{} (rank {})", text(target.id), target.rank_in_cluster))
-          .line("access",
-                fmt::format("{} by {}{}", access.where.text(),
-                            is_agent(access.stamp) ? name_agent(engine.gang, access.stamp)
-                                                   : name_thread(engine.gang.grid, access.stamp),
-                            access.barrier ? ", which arrives at " + name_mbarrier(*access.barrier) : ""))
-          .line(
-              "missing",
+          .line("CTA", "{} (rank {})", text(target.id), target.rank_in_cluster)
+          .line("access", "{} by {}{}", access.where.text(),
+                is_agent(access.stamp) ? name_agent(engine.gang, access.stamp)
+                                       : name_thread(engine.gang.grid, access.stamp),
+                access.barrier ? ", which arrives at " + name_mbarrier(*access.barrier) : "")
+          .missing(
               owing.empty()
                   ? fmt::format("nothing that the access comes before is waited for by a thread of CTA {}: a "
                                 "barrier of the cluster behind the last access, before a CTA returns",
                                 text(target.id))
                   : fmt::format(
-                        "barrier_cluster_wait behind the last barrier_cluster_arrive: {} of CTA {} "
-                        "arrived at the cluster's barrier and did not wait for it before they returned",
+                        "barrier_cluster_wait behind the last barrier_cluster_arrive: {} of CTA {} arrived "
+                        "at the cluster's barrier and did not wait for it before they returned",
                         ranges("thread", owing), text(target.id)))
           .rule("a CTA ends only behind a barrier (barrier.cluster, or an mbarrier of its own) that follows "
                 "the last access to its memory",

@@ -40,18 +40,17 @@ void check_aligned(const char* what, Where where) {
       const Thread& first = cta.threads[meeting.first];
       const Thread& with = mine != 0 ? thread : first;
       const Thread& without = mine != 0 ? first : thread;
-      fail("convergence", Report(fmt::format("{} while the lanes of a warp may be apart", what))
-                              .line("where", fmt::format("{} by warp {} of CTA {}", where.text(),
-                                                         thread.warp(), text(cta.id)))
-                              .line("one", fmt::format("{} has come by {}", name_thread(with),
-                                                       Where::from_packed(mine != 0 ? mine : theirs).text()))
-                              .line("other", fmt::format("lane {} has not", without.lane()))
-                              .rule("an .aligned instruction is executed by all lanes of the warp together. "
-                                    "Behind a branch that "
-                                    "only some of them take, __syncwarp() brings them together again",
-                                    "PTX ISA, \"wgmma.fence\", \"bar, barrier\", \"ldmatrix\": .aligned")
-                              .course_rule(CourseRule::kConvergence)
-                              .str());
+      fail("convergence",
+           Report("{} while the lanes of a warp may be apart", what)
+               .line("where", "{} by warp {} of CTA {}", where.text(), thread.warp(), text(cta.id))
+               .line("one", "{} has come by {}", name_thread(with),
+                     Where::from_packed(mine != 0 ? mine : theirs).text())
+               .line("other", "lane {} has not", without.lane())
+               .rule("an .aligned instruction is executed by all lanes of the warp together. Behind a branch "
+                     "that only some of them take, __syncwarp() brings them together again",
+                     "PTX ISA, \"wgmma.fence\", \"bar, barrier\", \"ldmatrix\": .aligned")
+               .course_rule(CourseRule::kConvergence)
+               .str());
     }
   }
   thread.way.clear();

@@ -103,27 +103,26 @@ const char* verb_of(Access access) {
   const std::uint64_t apart = grid.launch - past.launch;
   const std::string which =
       apart == 1 ? std::string("the grid before") : fmt::format("the grid {} launches before", apart);
-  Report report(fmt::format("{} may still run: nothing orders its {} and this {} of the same bytes", which,
-                            earlier_writes ? "write" : "read", verb_of(access)));
-  report.line("bytes", fmt::format("{} ({} bytes)", name_address(address), bytes));
-  report.line("one", fmt::format("{} at {} by {} of {}{}", earlier_writes ? "write" : "read",
-                                 Where::from_packed(earlier.where).text(), name_past(past, earlier), which,
-                                 past.kernel == nullptr ? "" : ", " + name_function(past.kernel)));
-  report.line("other", fmt::format("{} at {} by {}", verb_of(access), where.text(), name_thread(thread)));
+  Report report("{} may still run: nothing orders its {} and this {} of the same bytes", which,
+                earlier_writes ? "write" : "read", verb_of(access));
+  report.line("bytes", "{} ({} bytes)", name_address(address), bytes);
+  report.line("one", "{} at {} by {} of {}{}", earlier_writes ? "write" : "read",
+              Where::from_packed(earlier.where).text(), name_past(past, earlier), which,
+              past.kernel == nullptr ? "" : ", " + name_function(past.kernel));
+  report.line("other", "{} at {} by {}", verb_of(access), where.text(), name_thread(thread));
   if (apart == 1) {
-    report.line("missing",
-                fmt::format("griddepcontrol.wait before this {}, by this thread, or by another one and a "
-                            "barrier behind it",
-                            verb_of(access)));
+    report.missing(
+        "griddepcontrol.wait before this {}, by this thread, or by another one and a barrier behind it",
+        verb_of(access));
   } else if (waited) {
-    report.line("missing", fmt::format("griddepcontrol.wait in the grid between: no thread of it has waited, "
-                                       "so it may have completed before {}",
-                                       which));
+    report.missing(
+        "griddepcontrol.wait in the grid between: no thread of it has waited, so it may have completed "
+        "before {}",
+        which);
   } else {
-    report.line("missing",
-                fmt::format("griddepcontrol.wait before this {}: the grid between let this one start before "
-                            "it had waited itself",
-                            verb_of(access)));
+    report.missing(
+        "griddepcontrol.wait before this {}: the grid between let this one start before it had waited itself",
+        verb_of(access));
   }
   report.rule(
       "a dependent grid starts when every CTA of the grid before has executed "

@@ -73,20 +73,19 @@ std::uint32_t own_offset(const char* what, const void* object, Where where) {
   const std::optional<std::uint32_t> found = shared_offset(*thread.cta, object, where);
   if (!found || shared_room(*thread.cta, *found) < 8) {
     engine.fail("mbarrier-address",
-                Report(fmt::format("{} of an object that is not in this CTA's shared memory", what))
+                Report("{} of an object that is not in this CTA's shared memory", what)
                     .line("where", where.text())
                     .line("by", name_thread(thread))
                     .rule("an mbarrier is an 8-byte object in shared memory", kMbarrierSection));
   }
   const std::uint32_t offset = *found;
   if (offset % 8 != 0) {
-    engine.fail("mbarrier-address",
-                Report(fmt::format("{} of a misaligned object", what))
-                    .line("where", where.text())
-                    .line("by", name_thread(thread))
-                    .line("address", fmt::format("{}: {} bytes off a multiple of 8",
-                                                 name_shared_offset(*thread.cta, offset), offset % 8))
-                    .rule("an mbarrier is 8-byte aligned", kMbarrierSection));
+    engine.fail("mbarrier-address", Report("{} of a misaligned object", what)
+                                        .line("where", where.text())
+                                        .line("by", name_thread(thread))
+                                        .line("address", "{}: {} bytes off a multiple of 8",
+                                              name_shared_offset(*thread.cta, offset), offset % 8)
+                                        .rule("an mbarrier is 8-byte aligned", kMbarrierSection));
   }
   return offset;
 }
@@ -94,15 +93,14 @@ std::uint32_t own_offset(const char* what, const void* object, Where where) {
 [[noreturn]] void fail_overwritten(const char* what, const Mbarrier& barrier, Where where) {
   const Line& line = shared_line(*barrier.cta, barrier.offset);
   const Cell& cell = line.cells()[(barrier.offset % 16) >> line.granule_log2()];
-  Report report(fmt::format("{} finds an mbarrier whose bytes were overwritten", what));
+  Report report("{} finds an mbarrier whose bytes were overwritten", what);
   report.line("barrier", name_mbarrier(barrier))
-      .line("where", fmt::format("{} by {}", where.text(), name_thread(running_thread())))
+      .at(where, running_thread())
       .line("init", barrier.init_where.text());
   if (cell.write != 0) {
-    report.line("write",
-                fmt::format("{} by {}", Where::from_packed(cell.write_where & ~kAtomicBit).text(),
-                            is_agent(cell.write) ? name_agent(*barrier.cta->gang, cell.write)
-                                                 : name_thread(barrier.cta->gang->grid, cell.write)));
+    report.line("write", "{} by {}", Where::from_packed(cell.write_where & ~kAtomicBit).text(),
+                is_agent(cell.write) ? name_agent(*barrier.cta->gang, cell.write)
+                                     : name_thread(barrier.cta->gang->grid, cell.write));
   }
   report.rule("between init and inval only mbarrier instructions touch the object", kMbarrierSection);
   hopper_engine(what, where).fail("mbarrier-overwritten", report);
@@ -183,15 +181,13 @@ void note_unseen(const Mbarrier& barrier, const Thread* thread, const char* what
   if (!noted.empty()) return;
   const std::uint64_t unseen = barrier.phase - 1;
   noted =
-      Report(fmt::format("an arrival for phase {} of an mbarrier, and no wait has seen phase {} complete",
-                         barrier.phase, unseen))
+      Report("an arrival for phase {} of an mbarrier, and no wait has seen phase {} complete", barrier.phase,
+             unseen)
           .line("barrier", name_mbarrier(barrier))
-          .line("arrival",
-                fmt::format("{} at {}{}", what, where.text(), thread ? " by " + name_thread(*thread) : ""))
-          .line("missing",
-                fmt::format("a wait for phase {} (parity {}) by some thread, which tells those that "
-                            "arrive for phase {}",
-                            unseen, unseen & 1, barrier.phase))
+          .line("arrival", "{} at {}{}", what, where.text(), thread ? " by " + name_thread(*thread) : "")
+          .missing(
+              "a wait for phase {} (parity {}) by some thread, which tells those that arrive for phase {}",
+              unseen, unseen & 1, barrier.phase)
           .rule(
               "of each phase at least one test_wait or try_wait finds that it is complete, before an arrival "
               "for the next one",
@@ -204,22 +200,21 @@ void advance(Mbarrier& barrier, Where where) {
   HopperEngine& engine = *barrier.cta->gang->hopper;
   if (barrier.pending != 0) return;
   if (barrier.tx < 0) {
-    engine.fail("expect-tx-small",
-                Report("more bytes arrive on an mbarrier than were expected, and no arrival is left that "
-                       "could expect them")
-                    .line("barrier", name_mbarrier(barrier))
-                    .line("state", describe_mbarrier(barrier))
-                    .line("loads", fmt::format("{} bytes issued in this phase, the last at {}",
-                                               barrier.issued, load_text(barrier)))
-                    .block(events_text(barrier))
-                    .line("missing", fmt::format("bytes in what is expected: it is {}, and the copies issued "
-                                                 "so far bring {}, {} more",
-                                                 barrier.expected, barrier.issued,
-                                                 static_cast<std::int64_t>(barrier.issued) -
-                                                     static_cast<std::int64_t>(barrier.expected)))
-                    .rule("expect_tx expects exactly the bytes of the phase's copies: whole boxes, also "
-                          "where they hang over the tensor's edge",
-                          kTxSection));
+    engine.fail(
+        "expect-tx-small",
+        Report("more bytes arrive on an mbarrier than were expected, and no arrival is left that could "
+               "expect them")
+            .line("barrier", name_mbarrier(barrier))
+            .line("state", describe_mbarrier(barrier))
+            .line("loads", "{} bytes issued in this phase, the last at {}", barrier.issued,
+                  load_text(barrier))
+            .block(events_text(barrier))
+            .missing("bytes in what is expected: it is {}, and the copies issued so far bring {}, {} more",
+                     barrier.expected, barrier.issued,
+                     static_cast<std::int64_t>(barrier.issued) - static_cast<std::int64_t>(barrier.expected))
+            .rule("expect_tx expects exactly the bytes of the phase's copies: whole boxes, also where they "
+                  "hang over the tensor's edge",
+                  kTxSection));
   }
   if (barrier.tx != 0) return;
   if (barrier.loads > 0) {
@@ -227,16 +222,15 @@ void advance(Mbarrier& barrier, Where where) {
         "expect-tx-small",
         Report("a phase of an mbarrier completes while a copy that was issued for it is still under way")
             .line("barrier", name_mbarrier(barrier))
-            .line("phase", fmt::format("{}: {} bytes expected, loads of {} bytes issued, {} of them "
-                                       "not there yet",
-                                       barrier.phase, barrier.expected, barrier.issued, barrier.loads))
+            .line("phase", "{}: {} bytes expected, loads of {} bytes issued, {} of them not there yet",
+                  barrier.phase, barrier.expected, barrier.issued, barrier.loads)
             .line("load", load_text(barrier))
             .line("now", where.text())
             .block(events_text(barrier))
-            .line("missing", fmt::format("{} bytes in what is expected: the copies of the phase bring {}",
-                                         barrier.issued - barrier.expected, barrier.issued))
-            .rule("the phase completes when the last arrival and all expected bytes are in: expect "
-                  "the bytes of all copies, before or with the last arrival",
+            .missing("{} bytes in what is expected: the copies of the phase bring {}",
+                     barrier.issued - barrier.expected, barrier.issued)
+            .rule("the phase completes when the last arrival and all expected bytes are in: expect the bytes "
+                  "of all copies, before or with the last arrival",
                   kTxSection));
   }
   barrier.completed.local.join(barrier.arriving.local);
@@ -262,9 +256,9 @@ void expect(const char* what, Mbarrier& barrier, std::uint32_t bytes, Where wher
   if (barrier.tx > kMaxCount) {
     hopper_engine(what, where)
         .fail("mbarrier-tx-overflow",
-              Report(fmt::format("{} raises the tx-count of an mbarrier to {}", what, barrier.tx))
+              Report("{} raises the tx-count of an mbarrier to {}", what, barrier.tx)
                   .line("barrier", name_mbarrier(barrier))
-                  .line("where", fmt::format("{} by {}", where.text(), name_thread(running_thread())))
+                  .at(where, running_thread())
                   .block(events_text(barrier))
                   .rule("the tx-count stays between -(2^20 - 1) and 2^20 - 1 bytes", kTxSection));
   }
@@ -272,18 +266,18 @@ void expect(const char* what, Mbarrier& barrier, std::uint32_t bytes, Where wher
 
 [[noreturn]] void fail_arrivals(const char* what, const Mbarrier& barrier, const Thread& thread,
                                 Where where) {
-  Report report(fmt::format("{}: more arrivals in one phase than the mbarrier was initialised for", what));
-  report.line("barrier", fmt::format("{}, initialised at {} with a count of {}", name_mbarrier(barrier),
-                                     barrier.init_where.text(), barrier.count));
+  Report report("{}: more arrivals in one phase than the mbarrier was initialised for", what);
+  report.line("barrier", "{}, initialised at {} with a count of {}", name_mbarrier(barrier),
+              barrier.init_where.text(), barrier.count);
   report.line("state", describe_mbarrier(barrier));
-  report.line("arrival", fmt::format("{} by {}", where.text(), name_thread(thread)));
+  report.line("arrival", "{} by {}", where.text(), name_thread(thread));
   report.block("this phase:\n" + events_text(barrier));
   const auto partner =
       std::find_if(barrier.events.begin(), barrier.events.end(), [&](const Mbarrier::Event& event) {
         return barrier.count < kWarpSize && one_warp_one_place(thread, where, event.stamp, event.where);
       });
   if (partner != barrier.events.end()) {
-    report.line("missing", two_lanes_text(thread, partner->stamp, "arrive", where));
+    report.missing(two_lanes_text(thread, partner->stamp, "arrive", where));
   } else if (barrier.issued > 0) {
     explain_refill(report, thread, barrier);
   }
@@ -333,13 +327,12 @@ std::uint64_t arrive(Mbarrier& barrier, const ArriveOptions& options, Where wher
     fail_arrivals(options.what, barrier, thread, where);
   if (!options.completes && barrier.pending == options.count) {
     hopper_engine(options.what, where)
-        .fail("mbarrier-arrivals",
-              Report(fmt::format("{} completes the phase", options.what))
-                  .line("barrier", name_mbarrier(barrier))
-                  .line("state", describe_mbarrier(barrier))
-                  .line("arrival", fmt::format("{} by {}", where.text(), name_thread(thread)))
-                  .rule("an arrival with .noComplete is never the last one of its phase",
-                        "PTX ISA, \"mbarrier.arrive\""));
+        .fail("mbarrier-arrivals", Report("{} completes the phase", options.what)
+                                       .line("barrier", name_mbarrier(barrier))
+                                       .line("state", describe_mbarrier(barrier))
+                                       .line("arrival", "{} by {}", where.text(), name_thread(thread))
+                                       .rule("an arrival with .noComplete is never the last one of its phase",
+                                             "PTX ISA, \"mbarrier.arrive\""));
   }
   barrier.events.push_back(
       {options.arrives ? (options.expects ? Event::kArriveExpect : Event::kArrive) : Event::kExpect,
@@ -390,9 +383,9 @@ void complete_by_thread(const char* what, Mbarrier& barrier, std::uint32_t bytes
   if (barrier.tx < -std::int64_t{kMaxCount}) {
     hopper_engine(what, where)
         .fail("mbarrier-tx-overflow",
-              Report(fmt::format("{} lowers the tx-count of an mbarrier to {}", what, barrier.tx))
+              Report("{} lowers the tx-count of an mbarrier to {}", what, barrier.tx)
                   .line("barrier", name_mbarrier(barrier))
-                  .line("where", fmt::format("{} by {}", where.text(), name_thread(thread)))
+                  .at(where, thread)
                   .rule("the tx-count stays between -(2^20 - 1) and 2^20 - 1 bytes", kTxSection));
   }
   store_word(barrier);
@@ -404,11 +397,10 @@ void complete_by_thread(const char* what, Mbarrier& barrier, std::uint32_t bytes
 void check_parity(const char* what, const Mbarrier& barrier, std::uint32_t parity, Where where) {
   if (parity <= 1) return;
   hopper_engine(what, where)
-      .fail("mbarrier-parity",
-            Report(fmt::format("{} with a parity of {}", what, parity))
-                .line("barrier", name_mbarrier(barrier))
-                .line("where", fmt::format("{} by {}", where.text(), name_thread(running_thread())))
-                .rule("a parity is 0 or 1: that of the phase to wait for", kPhaseSection));
+      .fail("mbarrier-parity", Report("{} with a parity of {}", what, parity)
+                                   .line("barrier", name_mbarrier(barrier))
+                                   .at(where, running_thread())
+                                   .rule("a parity is 0 or 1: that of the phase to wait for", kPhaseSection));
 }
 
 /// What a wait that never ends may have come too late for.
@@ -424,8 +416,8 @@ std::string missed_text(const HopperThread& state) {
   }
   if (since < 2) return {};
   return fmt::format(
-      "; since its last wait there {} phases are already over, and parity tells no phase from the one "
-      "after the next",
+      "; since its last wait there {} phases are already over, and parity tells no phase from the one after "
+      "the next",
       since);
 }
 
@@ -470,8 +462,8 @@ std::string describe_waited(const Mbarrier& barrier) {
   text += events.empty() ? " no thread has arrived" : "\n  " + events;
   if (const Mbarrier::Run& run = barrier.longest; !run.threads.empty()) {
     text += fmt::format(
-        "\n  its count is {}: {} of warpgroup {} arrived one after the other at {} and ended {} "
-        "phases, from phase {} on",
+        "\n  its count is {}: {} of warpgroup {} arrived one after the other at {} and ended {} phases, from "
+        "phase {} on",
         barrier.count, ranges("thread", run.threads), run.warpgroup, run.where.text(), run.phases,
         run.first_phase);
   }
@@ -520,23 +512,23 @@ void mbarrier_init(void* object, std::uint32_t count, Where where) {
   const std::uint32_t offset = own_offset(kWhat, object, where);
   if (count == 0 || count > kMaxCount) {
     engine.fail("mbarrier-count",
-                Report(fmt::format("mbarrier_init with a count of {}", count))
+                Report("mbarrier_init with a count of {}", count)
                     .line("barrier", name_shared_offset(*thread.cta, offset))
-                    .line("where", fmt::format("{} by {}", where.text(), name_thread(thread)))
+                    .at(where, thread)
                     .rule("a phase takes 1 to 2^20 - 1 arrivals", "PTX ISA, \"mbarrier.init\""));
   }
   HopperCta& cta = engine.cta(*thread.cta);
   Mbarrier*& slot = cta.barrier_at[offset];
   if (slot && slot->live) {
-    engine.fail("mbarrier-reinitialised",
-                Report("mbarrier_init of an mbarrier that is in use")
-                    .line("barrier", name_mbarrier(*slot))
-                    .line("first", fmt::format("{} by {}", slot->init_where.text(),
-                                               name_thread(engine.gang.grid, slot->init)))
-                    .line("again", fmt::format("{} by {}", where.text(), name_thread(thread)))
-                    .line("state", describe_mbarrier(*slot))
-                    .rule("an object is initialised once, and again only after mbarrier.inval",
-                          "PTX ISA, \"mbarrier.init\""));
+    engine.fail(
+        "mbarrier-reinitialised",
+        Report("mbarrier_init of an mbarrier that is in use")
+            .line("barrier", name_mbarrier(*slot))
+            .line("first", "{} by {}", slot->init_where.text(), name_thread(engine.gang.grid, slot->init))
+            .line("again", "{} by {}", where.text(), name_thread(thread))
+            .line("state", describe_mbarrier(*slot))
+            .rule("an object is initialised once, and again only after mbarrier.inval",
+                  "PTX ISA, \"mbarrier.init\""));
   }
   check_shared(object, 8, Access::kWrite, where);
   if (!slot) {
@@ -584,9 +576,9 @@ void mbarrier_inval(void* object, Where where) {
             "mbarrier-invalidated-in-use",
             Report("mbarrier_inval of an mbarrier that is in use")
                 .line("barrier", name_mbarrier(barrier))
-                .line("where", fmt::format("{} by {}", where.text(), name_thread(running_thread())))
-                .line("state", fmt::format("{}; {} threads wait for it", describe_mbarrier(barrier),
-                                           barrier.waiting.size()))
+                .at(where, running_thread())
+                .line("state", "{}; {} threads wait for it", describe_mbarrier(barrier),
+                      barrier.waiting.size())
                 .rule("an object is invalidated when no thread waits for it and nothing is on its way to it",
                       "PTX ISA, \"mbarrier.inval\""));
   }
@@ -594,10 +586,9 @@ void mbarrier_inval(void* object, Where where) {
       last != 0 && course_rule_on(CourseRule::kCommitArrival) && !knows_arrival(running_thread(), last)) {
     Report report("mbarrier_inval of an mbarrier at which a tcgen05.commit may still arrive");
     report.line("barrier", name_mbarrier(barrier))
-        .line("where", fmt::format("{} by {}", where.text(), name_thread(running_thread())))
+        .at(where, running_thread())
         .line("commit", describe_commit(barrier.commit_log.back()))
-        .line("missing",
-              fmt::format("a wait at {} for the phase that this arrival ends", name_mbarrier(barrier)))
+        .missing("a wait at {} for the phase that this arrival ends", name_mbarrier(barrier))
         .rule("an object is invalidated when no thread waits for it and nothing is on its way to it",
               "PTX ISA, \"mbarrier.inval\"; \"tcgen05.commit\"");
     hopper_engine(kWhat, where)
@@ -623,12 +614,11 @@ Mbarrier& use_mbarrier(const char* what, Cta& cta, std::uint32_t offset, bool by
   HopperCta& state = engine.cta(cta);
   const auto found = state.barrier_at.find(offset);
   if (found == state.barrier_at.end() || !found->second->live) {
-    Report report(fmt::format("{} of bytes that are no mbarrier", what));
-    report.line("bytes", name_shared_offset(cta, offset))
-        .line("where", fmt::format("{} by {}", where.text(), name_thread(thread)));
+    Report report("{} of bytes that are no mbarrier", what);
+    report.line("bytes", name_shared_offset(cta, offset)).at(where, thread);
     if (found != state.barrier_at.end()) {
-      report.line("before", fmt::format("it was one, initialised at {}, until mbarrier_inval",
-                                        found->second->init_where.text()));
+      report.line("before", "it was one, initialised at {}, until mbarrier_inval",
+                  found->second->init_where.text());
     } else {
       report.line("before", "no thread has executed mbarrier_init there so far");
     }
@@ -648,23 +638,22 @@ Mbarrier& use_mbarrier(const char* what, Cta& cta, std::uint32_t offset, bool by
     const bool relaxed = behind_relaxed(engine.thread(thread), barrier.init);
     engine.fail(
         "mbarrier-uninitialised",
-        Report(fmt::format("nothing orders mbarrier_init and a {} of the same object", what))
+        Report("nothing orders mbarrier_init and a {} of the same object", what)
             .line("barrier", name_mbarrier(barrier))
-            .line("init", fmt::format("{} by {}", barrier.init_where.text(),
-                                      name_thread(engine.gang.grid, barrier.init)))
-            .line("use", fmt::format("{} by {}", where.text(), name_thread(thread)))
-            .line("missing",
-                  relaxed
-                      ? fmt::format("fence.mbarrier_init by {} behind the initialisation at {}, or an "
-                                    "arrival without .relaxed: barrier_cluster_arrive_relaxed alone "
-                                    "publishes nothing of what came before it",
-                                    name_thread(engine.gang.grid, barrier.init), barrier.init_where.text())
-                      : fmt::format("{} between the initialisation at {} and {}",
-                                    barrier.cta == thread.cta
-                                        ? "a barrier of the CTA (__syncthreads)"
-                                        : "a barrier of the cluster (barrier_cluster_arrive and "
-                                          "barrier_cluster_wait)",
-                                    barrier.init_where.text(), where.text()))
+            .line("init", "{} by {}", barrier.init_where.text(), name_thread(engine.gang.grid, barrier.init))
+            .line("use", "{} by {}", where.text(), name_thread(thread))
+            .missing(
+                relaxed
+                    ? fmt::format("fence.mbarrier_init by {} behind the initialisation at {}, or an arrival "
+                                  "without .relaxed: barrier_cluster_arrive_relaxed alone publishes nothing "
+                                  "of what came before it",
+                                  name_thread(engine.gang.grid, barrier.init), barrier.init_where.text())
+                    : fmt::format(
+                          "{} between the initialisation at {} and {}",
+                          barrier.cta == thread.cta
+                              ? "a barrier of the CTA (__syncthreads)"
+                              : "a barrier of the cluster (barrier_cluster_arrive and barrier_cluster_wait)",
+                          barrier.init_where.text(), where.text()))
             .rule("other threads use an mbarrier only behind a barrier (of the CTA, or the cluster) that "
                   "follows its initialisation",
                   "PTX ISA, \"mbarrier.init\""));
@@ -672,12 +661,10 @@ Mbarrier& use_mbarrier(const char* what, Cta& cta, std::uint32_t offset, bool by
   if (by_engine && (state.cluster.size() > 1 || course_rule_on(CourseRule::kMbarrierInitFence))) {
     const Stamp fence = fenced(initialiser.init_fences);
     if (fence == 0 || !(knows(thread, fence) || behind_relaxed(engine.thread(thread), fence))) {
-      Report report(fmt::format(
-          "{}: no fence makes the initialisation of the mbarrier visible to the copy engine", what));
+      Report report("{}: no fence makes the initialisation of the mbarrier visible to the copy engine", what);
       report.line("barrier", name_mbarrier(barrier))
-          .line("init", fmt::format("{} by {}", barrier.init_where.text(),
-                                    name_thread(engine.gang.grid, barrier.init)))
-          .line("copy", fmt::format("{} by {}", where.text(), name_thread(thread)))
+          .line("init", "{} by {}", barrier.init_where.text(), name_thread(engine.gang.grid, barrier.init))
+          .line("copy", "{} by {}", where.text(), name_thread(thread))
           .rule(
               "the thread that initialises executes fence.mbarrier_init (or fence.proxy.async) before the "
               "barrier that precedes the first copy",
@@ -711,8 +698,8 @@ std::uint32_t mbarrier_pending_count(std::uint64_t state, Where where) {
   if ((state & kNoComplete) == 0) {
     hopper_engine(kWhat, where)
         .fail("mbarrier-state",
-              Report(fmt::format("{} of what is not the state of an arrival with .noComplete", kWhat))
-                  .line("where", fmt::format("{} by {}", where.text(), name_thread(thread)))
+              Report("{} of what is not the state of an arrival with .noComplete", kWhat)
+                  .at(where, thread)
                   .rule("the state comes from mbarrier.arrive.noComplete; of others the count is undefined",
                         "PTX ISA, \"mbarrier.pending_count\""));
   }

@@ -45,13 +45,13 @@ std::string arrivals_text(const NamedBarrier& barrier) {
                                std::uint32_t number, std::uint32_t threads, Where where,
                                const std::string& rule, const std::string& missing = {}) {
   Report report(headline);
-  report.line("where", fmt::format("{} {}, {} threads, by {}", where.text(), what, threads,
-                                   name_thread(running_thread())));
+  report.line("where", "{} {}, {} threads, by {}", where.text(), what, threads,
+              name_thread(running_thread()));
   if (!barrier.arrivals.empty()) {
-    report.line("others", fmt::format("barrier {} of {} threads, first {}; came: {}", number, barrier.threads,
-                                      barrier.arrivals.front().where.text(), arrivals_text(barrier)));
+    report.line("others", "barrier {} of {} threads, first {}; came: {}", number, barrier.threads,
+                barrier.arrivals.front().where.text(), arrivals_text(barrier));
   }
-  if (!missing.empty()) report.line("missing", missing);
+  if (!missing.empty()) report.missing(missing);
   hopper_engine(what, where).fail("named-barrier", report.rule(rule, kNamedBarrierSection));
 }
 
@@ -84,19 +84,16 @@ void fail_shared_number(const NamedBarrier& barrier, const char* what, std::uint
     who += fmt::format("{}{} threads of warpgroup {}", who.empty() ? "" : ", ", count, warpgroup);
     groups += fmt::format("{}{}", groups.empty() ? "" : " and ", warpgroup);
   }
-  Report report(
-      fmt::format("warpgroups {} meet at one named barrier, number {}, and its {} threads are some of "
-                  "each",
-                  groups, number, threads));
-  report.line("where", fmt::format("{} {}, {} threads, by {}", where.text(), what, threads,
-                                   name_thread(running_thread())));
-  report.line("came", fmt::format("{}: {} warps, and the count of {} threads is that of {}", who,
-                                  warps.size(), threads, threads / kWarpSize));
-  report.line(
-      "missing",
-      fmt::format("a number of its own for each group (barrier 1 + warpgroup, say), or a count of all "
-                  "threads that come to number {}",
-                  number));
+  Report report("warpgroups {} meet at one named barrier, number {}, and its {} threads are some of each",
+                groups, number, threads);
+  report.line("where", "{} {}, {} threads, by {}", where.text(), what, threads,
+              name_thread(running_thread()));
+  report.line("came", "{}: {} warps, and the count of {} threads is that of {}", who, warps.size(), threads,
+              threads / kWarpSize);
+  report.missing(
+      "a number of its own for each group (barrier 1 + warpgroup, say), or a count of all threads that come "
+      "to number {}",
+      number);
   hopper_engine(what, where)
       .fail("named-barrier",
             report.rule("a barrier is over when as many threads have come as its count says, whichever they "

@@ -15,9 +15,9 @@ namespace emulator {
 namespace {
 
 [[noreturn]] void fail_different_places(const Cta& cta, const char* what, Where where) {
-  Report report(fmt::format("threads of one CTA meet at different {} in the source", what));
+  Report report("threads of one CTA meet at different {} in the source", what);
   report.block(places_of_threads(cta));
-  report.line("and", fmt::format("{} arrives at {} {}", name_thread(running_thread()), where.text(), what));
+  report.line("and", "{} arrives at {} {}", name_thread(running_thread()), where.text(), what);
   report.rule("in conditional code a barrier is allowed only if all threads of the CTA take the same way",
               "CUDA C++ Programming Guide, \"Synchronization Functions\"");
   fail("barrier-divergence", report.str());
@@ -149,16 +149,16 @@ void note_round(Cta& cta, Warp& warp, const Rendezvous& meeting) {
                          one.result);
   }
   Report report("a warp goes round in a loop whose warp-wide instructions give the same every time");
-  report.line("where", fmt::format("{}, {}", meeting.where.text(), name_thread(running_thread())))
+  report.line("where", "{}, {}", meeting.where.text(), name_thread(running_thread()))
       .line("round", round + " (in the lowest lane)")
       .line("since",
-            fmt::format("{} of these nothing was stored, no lane has loaded from another address, and "
-                        "no barrier was passed",
-                        rounds.count))
-      .line("missing",
-            "something that moves on in each round: what ends the loop is computed of these values alone. A "
-            "search that takes an end for still inside (index <= end, where the items end in front of it) "
-            "finds the same item again")
+            "{} of these nothing was stored, no lane has loaded from another address, and no barrier was "
+            "passed",
+            rounds.count)
+      .missing(
+          "something that moves on in each round: what ends the loop is computed of these values alone. A "
+          "search that takes an end for still inside (index <= end, where the items end in front of it) "
+          "finds the same item again")
       .block(places_of_threads(cta));
   report.rule("every loop of a kernel ends: a tile, a k-tile or a counter moves on", "this course");
   fail("livelock", report.str());
@@ -179,26 +179,24 @@ void warp_collective(const char* what, std::uint32_t mask, void* argument,
 
   auto fail_warp = [&](const std::string& headline, const Rendezvous* other = nullptr) {
     Report report(headline);
-    report.line("where", fmt::format("{}, {}", where.text(), name_thread(thread)));
+    report.line("where", "{}, {}", where.text(), name_thread(thread));
     // One of the two is an instruction of the whole warp.
     const bool aligned = other != nullptr && (same_place || other->same_place);
     const std::string instruction = aligned && !same_place ? other->what : what;
     if (aligned) {
-      report.line(
-          "missing",
-          fmt::format(
-              "all {} lanes of warp {} at {} ({}): it is one instruction of the whole warp, and {} came "
-              "to it behind a branch, or an exit of a loop, that {} did not take. What one lane alone "
-              "has to do comes before it, behind a branch of its own",
-              lanes_in_warp, thread.warp(), instruction, (same_place ? where : other->where).text(),
-              same_place ? fmt::format("lane {}", lane) : ranges("lane", lanes_of(other->arrived)),
-              same_place ? ranges("lane", lanes_of(other->arrived)) : fmt::format("lane {}", lane)));
+      report.missing(
+          "all {} lanes of warp {} at {} ({}): it is one instruction of the whole warp, and {} came to it "
+          "behind a branch, or an exit of a loop, that {} did not take. What one lane alone has to do comes "
+          "before it, behind a branch of its own",
+          lanes_in_warp, thread.warp(), instruction, (same_place ? where : other->where).text(),
+          same_place ? fmt::format("lane {}", lane) : ranges("lane", lanes_of(other->arrived)),
+          same_place ? ranges("lane", lanes_of(other->arrived)) : fmt::format("lane {}", lane));
     }
     report.block(places_of_threads(cta));
     if (aligned) {
       report.rule(
-          "an instruction with .sync.aligned is executed by all threads of the warp, the same one by "
-          "each: behind a condition only where it is the same for all of them",
+          "an instruction with .sync.aligned is executed by all threads of the warp, the same one by each: "
+          "behind a condition only where it is the same for all of them",
           "PTX ISA, \"tensormap.cp_fenceproxy\", \"ldmatrix\": .aligned");
       fail("warp-divergence", report.str());
     }
@@ -225,12 +223,11 @@ void warp_collective(const char* what, std::uint32_t mask, void* argument,
     for (const Rendezvous& open : warp.open) {
       const std::uint32_t overlap = open.arrived & mask;
       if (overlap && (open.mask >> lane & 1)) {
-        fail_warp(
-            fmt::format(
-                "lane {} executes {} (mask {:#x}) while {} of its mask wait for it in another one, {} at {} "
-                "(mask {:#x})",
-                lane, what, mask, ranges("lane", lanes_of(overlap)), open.what, open.where.text(), open.mask),
-            &open);
+        fail_warp(fmt::format("lane {} executes {} (mask {:#x}) while {} of its mask wait for it in another "
+                              "one, {} at {} (mask {:#x})",
+                              lane, what, mask, ranges("lane", lanes_of(overlap)), open.what,
+                              open.where.text(), open.mask),
+                  &open);
       }
     }
     warp.open.push_back({.what = what, .mask = mask, .arrived = 0, .where = where, .same_place = same_place});

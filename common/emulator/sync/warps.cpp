@@ -74,8 +74,8 @@ std::string warp_wait_detail(const Thread& thread) {
   const std::uint32_t has = pool(cta) / kWarpgroupSize;
   return fmt::format("for {} registers a thread; {}{}", change.registers, budget_text(cta),
                      wanted > has
-                         ? fmt::format("; all that are asked for are {} = {} registers for a thread of "
-                                       "each warpgroup, and there are {} x {} = {}",
+                         ? fmt::format("; all that are asked for are {} = {} registers for a thread of each "
+                                       "warpgroup, and there are {} x {} = {}",
                                        sum, wanted, cta.warpgroups.size(), registers_at_start(*cta.cta), has)
                          : std::string());
 }
@@ -153,15 +153,12 @@ void explain_registers(Report& report, const Gang& gang) {
         return warps.empty() ? std::string()
                              : fmt::format("; {} {}", ranges("warp", warps), warps.size() == 1 ? one : many);
       };
-      report.line(
-          "missing",
-          fmt::format("the setmaxnreg at {}, to {} registers, by the other warps of warpgroup {} of CTA "
-                      "{}: {} executed it and the registers move when all four have{}{}. It stands in "
-                      "front of every branch that parts the warps of a warpgroup, also for those that "
-                      "have nothing to do",
-                      change.where.text(), change.registers, i, text(cta->id), ranges("warp", came),
-                      list(returned, "has returned", "have returned"),
-                      list(away, "waits elsewhere", "wait elsewhere")));
+      report.missing(
+          "the setmaxnreg at {}, to {} registers, by the other warps of warpgroup {} of CTA {}: {} executed "
+          "it and the registers move when all four have{}{}. It stands in front of every branch that parts "
+          "the warps of a warpgroup, also for those that have nothing to do",
+          change.where.text(), change.registers, i, text(cta->id), ranges("warp", came),
+          list(returned, "has returned", "have returned"), list(away, "waits elsewhere", "wait elsewhere"));
       return;
     }
   }
@@ -174,10 +171,9 @@ void set_max_registers(const char* what, std::uint32_t registers, bool raises, W
   HopperCta& cta = engine.cta(*thread.cta);
   if (context.counters) count_instruction(what, where, thread.lane() == 0, 1);
   auto fail = [&](const std::string& headline, const char* rule) {
-    engine.fail("setmaxnreg", Report(headline)
-                                  .line("where", fmt::format("{} by {}", where.text(), name_thread(thread)))
-                                  .line("budget", budget_text(cta))
-                                  .rule(rule, kRegisterSection));
+    engine.fail(
+        "setmaxnreg",
+        Report(headline).at(where, thread).line("budget", budget_text(cta)).rule(rule, kRegisterSection));
   };
   if (thread.index / kWarpgroupSize >= cta.warpgroups.size()) {
     fail(fmt::format("{} by a thread that is in no whole warpgroup", what),

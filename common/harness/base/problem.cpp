@@ -136,8 +136,7 @@ std::string record_wanted(const gemm::Step& step, const DeviceInfo& device) {
   const std::string number = step.name.substr(0, 2);
   return fmt::format(
       "step {} has never been recorded on a GPU: tools/run {} 4096 --time --json {}.json writes a record; "
-      "please "
-      "open an issue with it",
+      "please open an issue with it",
       step.name, number, number);
 }
 

@@ -39,10 +39,9 @@ TunedChoices::TunedChoices(fs::path file) : file_(std::move(file)), choices_(nlo
   const bool is_folder = fs::is_directory(file_);
   if (!is_folder) choices_ = nlohmann::json::parse(stream, nullptr, false);
   if (is_folder || !choices_.is_object())
-    throw Error(
-        fmt::format("{} does not hold what --autotune writes: remove it, or set GEMM_STEPS_AUTOTUNE to "
-                    "another file",
-                    file_.string()));
+    throw Error(fmt::format(
+        "{} does not hold what --autotune writes: remove it, or set GEMM_STEPS_AUTOTUNE to another file",
+        file_.string()));
 }
 
 std::optional<TunedChoice> TunedChoices::find(const DeviceInfo& device, const std::string& step,

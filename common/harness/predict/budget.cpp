@@ -311,9 +311,9 @@ std::string render(const Budget& budget, const gemm::Step& step, const gemm::Var
                    budget.needs.threads, budget.occupancy.ctas, budget.occupancy.ctas * budget.needs.threads,
                    device.max_threads_per_sm, budget.occupancy.limiter));
   line("waves",
-       fmt::format("{:.2f} of {} CTAs, the last one {:.0f} % full; the busiest SM has {:.1f} % more than the "
-                   "average",
-                   budget.waves, budget.slots, 100 * budget.last_wave, 100 * (1 / budget.balance - 1)));
+       fmt::format(
+           "{:.2f} of {} CTAs, the last one {:.0f} % full; the busiest SM has {:.1f} % more than the average",
+           budget.waves, budget.slots, 100 * budget.last_wave, 100 * (1 / budget.balance - 1)));
   line("registers", register_line(budget));
   line("shared", shared_line(budget));
   line("work", fmt::format("{:.4g} GFLOP; whole tiles compute {:.1f} % more", budget.flop * 1e-9,

@@ -50,8 +50,8 @@ std::vector<std::string> surprises(const DeviceInfo& device, const Card& card) {
   }
   if (card.is_shared)
     found.emplace_back(
-        "a virtual GPU (vGPU), which other virtual machines use in turns: times may scatter and clocks "
-        "may not be known");
+        "a virtual GPU (vGPU), which other virtual machines use in turns: times may scatter and clocks may "
+        "not be known");
   if (card.power_limit_w > 0 && card.power_limit_w < card.default_power_limit_w) {
     found.push_back(
         fmt::format("the power limit is set to {:.0f} W, {:.0f} W is this card's default: large shapes and "
@@ -59,10 +59,10 @@ std::vector<std::string> surprises(const DeviceInfo& device, const Card& card) {
                     card.power_limit_w, card.default_power_limit_w));
   } else if (device.compute_capability == kHopper && card.power_limit_w > 0 &&
              card.power_limit_w < kDocumentedPowerW) {
-    found.push_back(fmt::format(
-        "this card is built for {:.0f} W, the docs' H200 for {:.0f} W: large shapes and sustained "
-        "runs are slower",
-        card.power_limit_w, kDocumentedPowerW));
+    found.push_back(
+        fmt::format("this card is built for {:.0f} W, the docs' H200 for {:.0f} W: large shapes and "
+                    "sustained runs are slower",
+                    card.power_limit_w, kDocumentedPowerW));
   }
   return found;
 }
@@ -91,10 +91,10 @@ std::vector<std::string> surprises(const Conditions& conditions, TimingMode mode
         fmt::format("somebody has fixed this card's clock (application clocks): it ran at {:.0f} MHz at most",
                     conditions.sm_clock_mhz_max));
   if (mode == TimingMode::kBurst && throttled_by("power_cap"))
-    found.push_back(fmt::format(
-        "the power limit held the clock down to {:.0f} MHz although this is burst mode: one launch "
-        "is long enough to reach it",
-        conditions.sm_clock_mhz_min));
+    found.push_back(
+        fmt::format("the power limit held the clock down to {:.0f} MHz although this is burst mode: one "
+                    "launch is long enough to reach it",
+                    conditions.sm_clock_mhz_min));
   return found;
 }
 

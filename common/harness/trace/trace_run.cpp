@@ -134,10 +134,9 @@ int run_trace(const gemm::Step& step, const gemm::Variant& variant, const gemm::
   const DeviceInfo device = device_info();
   constexpr double kMostProducts = 1024.0 * 1024 * 1024;  // of which the emulator remembers every operation
   if (device.is_emulator && static_cast<double>(shape.m) * shape.n * shape.k > kMostProducts) {
-    throw Error(
-        fmt::format("{} is too large for a timeline on the emulator; take at most as many products as "
-                    "1024x1024x1024 has",
-                    to_string(shape)));
+    throw Error(fmt::format(
+        "{} is too large for a timeline on the emulator; take at most as many products as 1024x1024x1024 has",
+        to_string(shape)));
   }
   Workload workload(shape, Pattern::kExact, options.seed, traced_form(step, variant, options));
   const gemm::Launcher launcher = gemm::prepare(variant, workload.problem());
@@ -173,8 +172,8 @@ int run_trace(const gemm::Step& step, const gemm::Variant& variant, const gemm::
   if (data.is_model) {
     print_tensor_cores(data);
     fmt::print(
-        "  overhead: the launch took the emulator {:.2f} s with recording and {:.2f} s without; the "
-        "times above are the model's in both\n",
+        "  overhead: the launch took the emulator {:.2f} s with recording and {:.2f} s without; the times "
+        "above are the model's in both\n",
         traced_seconds, untraced_seconds);
   } else {
     print_gpu_overhead(step, variant, shape, options);

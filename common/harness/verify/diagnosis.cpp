@@ -114,20 +114,20 @@ class Explainer {
     });
     for (const std::int64_t winner : taken.winners(samples_.size())) {
       if (!of_several) break;
-      found_.push_back(fmt::format(
-          "the rows of all these groups are A times the B of group {0}, whatever group they are of: the "
-          "coordinate (or the address) that B is loaded from does not depend on the group. The B of group g "
-          "begins {1} rows of B (N) behind that of group g - 1",
-          winner, rules.n()));
+      found_.push_back(
+          fmt::format("the rows of all these groups are A times the B of group {0}, whatever group they are "
+                      "of: the coordinate (or the address) that B is loaded from does not depend on the "
+                      "group. The B of group g begins {1} rows of B (N) behind that of group g - 1",
+                      winner, rules.n()));
     }
     if (!found_.empty()) return;
     for (const std::int64_t winner : distances.winners(samples_.size())) {
       const int distance = static_cast<int>(winner) - (groups - 1);
       const int right = rules.group_of(samples_.front().row);
-      found_.push_back(fmt::format(
-          "rows of group {} are A times the B of group {}: a tile of that group was stored past the group's "
-          "last row, or the tile was taken for one of another group",
-          right, right + distance));
+      found_.push_back(
+          fmt::format("rows of group {} are A times the B of group {}: a tile of that group was stored past "
+                      "the group's last row, or the tile was taken for one of another group",
+                      right, right + distance));
     }
   }
 
@@ -273,11 +273,10 @@ class Explainer {
     }
     // Far beyond any sum of these inputs: bits that no arithmetic of theirs has made.
     if (nearly_all([&](std::size_t i) { return std::abs(gemm::to_float(got(i))) > 1e30f; })) {
-      add(
-          fmt::format("they are as large as {:.2g}, which no sum of these inputs is: the accumulators were "
-                      "never initialised. "
-                      "Zero them, or let the first wgmma (or mma) of a tile overwrite them.",
-                      gemm::to_float(got(0))));
+      add(fmt::format(
+          "they are as large as {:.2g}, which no sum of these inputs is: the accumulators were never "
+          "initialised. Zero them, or let the first wgmma (or mma) of a tile overwrite them.",
+          gemm::to_float(got(0))));
       return;
     }
     if (samples_.size() > 1 && nearly_all([&](std::size_t i) { return got(i).bits == got(0).bits; }))
@@ -429,14 +428,12 @@ class Explainer {
       if (stop > k) {
         add(
             fmt::format("the accumulation runs on to k = {}, past K = {}, into the next row of A and B: the "
-                        "last, incomplete "
-                        "k-tile is not zero-filled.",
+                        "last, incomplete k-tile is not zero-filled.",
                         stop - 1, k));
       } else if (stop > 0) {
-        add(
-            fmt::format("the end of K is missing: {}. Is the number of k-tiles rounded up, is the last one "
-                        "multiplied?",
-                        k_range(stop, k)));
+        add(fmt::format(
+            "the end of K is missing: {}. Is the number of k-tiles rounded up, is the last one multiplied?",
+            k_range(stop, k)));
         return;  // the same as a missing or short last piece
       }
     }
@@ -461,10 +458,10 @@ class Explainer {
       }
     }
     if (const auto winners = replaced.winners(samples_.size()); try_replaced && !winners.empty()) {
-      add(fmt::format(
-          "k-tile {} is missing and k-tile {} is there twice: a stage was read before its copy arrived, or "
-          "overwritten while it was still being read.",
-          winners.front() / tiles, winners.front() % tiles));
+      add(
+          fmt::format("k-tile {} is missing and k-tile {} is there twice: a stage was read before its copy "
+                      "arrived, or overwritten while it was still being read.",
+                      winners.front() / tiles, winners.front() % tiles));
     }
   }
 
@@ -488,8 +485,8 @@ class Explainer {
     const char* operand = dr == 0 ? "B" : "A";
     return fmt::format(
         " It is right there, too: a part of {} was loaded from {} rows {} its own, or is read from there. "
-        "Look "
-        "at the coordinates of that part, and at where its descriptor (or its address) begins in the stage.",
+        "Look at the coordinates of that part, and at where its descriptor (or its address) begins in the "
+        "stage.",
         operand, std::abs(distance), distance < 0 ? "before" : "behind");
   }
 
@@ -515,10 +512,10 @@ class Explainer {
         return matches_element(i, row - row % block + column % block, column - column % block + row % block);
       };
       if (!nearly_all(in_block)) continue;
-      add(fmt::format(
-          "each {} x {} block is transposed inside itself: look at the fragment layout (ldmatrix with or "
-          "without .trans, rows and columns of the accumulator).",
-          block, block));
+      add(
+          fmt::format("each {} x {} block is transposed inside itself: look at the fragment layout (ldmatrix "
+                      "with or without .trans, rows and columns of the accumulator).",
+                      block, block));
       break;
     }
 
@@ -563,10 +560,10 @@ class Explainer {
       const std::int64_t r = winners.front() / kReach;
       const std::int64_t c = winners.front() % kReach;
       if (whole_tiles(r, c)) return;
-      add(fmt::format(
-          "D(row, column) holds the result for D(row ^ {}, column ^ {}): a swizzle that only one side "
-          "applies, or neighbours exchanged.",
-          r, c));
+      add(
+          fmt::format("D(row, column) holds the result for D(row ^ {}, column ^ {}): a swizzle that only one "
+                      "side applies, or neighbours exchanged.",
+                      r, c));
       return;
     }
     if (const auto winners = shifts.winners(samples_.size()); !winners.empty()) {
@@ -642,14 +639,12 @@ class Explainer {
           return sum(element.row, element.row / tile_m_ * tile_m_ + element.column % tile_n_);
         })) {
       add("the tiles of B begin at the row of D's tile, which is A's, instead of at its column: the copies "
-          "of B have "
-          "a wrong coordinate, and those of A are right.");
+          "of B have a wrong coordinate, and those of A are right.");
     } else if (sums_fit([&](const Element& element) {
                  return sum(element.column / tile_n_ * tile_n_ + element.row % tile_m_, element.column);
                })) {
       add("the tiles of A begin at the column of D's tile, which is B's, instead of at its row: the copies "
-          "of A have "
-          "a wrong coordinate, and those of B are right.");
+          "of A have a wrong coordinate, and those of B are right.");
     }
   }
 
@@ -671,18 +666,16 @@ class Explainer {
         if (other == tile) continue;
         const auto name = [&](int t) { return fmt::format("({}, {})", t / columns, t % columns); };
         if (tile_holds(tile, other, columns, true)) {
-          add(
-              fmt::format("tile {} holds its own result plus that of tile {}: the accumulators were not "
-                          "zeroed between two work "
-                          "tiles (the first multiplication of a tile overwrites them: scale-d is 0).",
-                          name(tile), name(other)));
+          add(fmt::format(
+              "tile {} holds its own result plus that of tile {}: the accumulators were not zeroed between "
+              "two work tiles (the first multiplication of a tile overwrites them: scale-d is 0).",
+              name(tile), name(other)));
           return;
         }
         if (tile_holds(tile, other, columns, false)) {
           add(
               fmt::format("tile {} holds the result of tile {}: it was loaded for one work tile and stored "
-                          "as another, or the "
-                          "work tile's row and column are exchanged.",
+                          "as another, or the work tile's row and column are exchanged.",
                           name(tile), name(other)));
           return;
         }
@@ -779,9 +772,9 @@ class Explainer {
         for (int instead = 0; instead <= k_tiles; ++instead) {
           if (instead == gone || !fits(gone, instead, length)) continue;
           add(fmt::format(
-              "in tile ({}, {}) {} {} missing, and {}: a part of the tile is multiplied at a k that is "
-              "not its own. Where it begins in the middle of its range, it goes on at the range's "
-              "beginning, not behind its end.",
+              "in tile ({}, {}) {} {} missing, and {}: a part of the tile is multiplied at a k that is not "
+              "its own. Where it begins in the middle of its range, it goes on at the range's beginning, not "
+              "behind its end.",
               row0 / tile_m_, column0 / tile_n_, words(gone, length), length == 1 ? "is" : "are",
               instead == k_tiles ? "what is multiplied instead lies behind K"
                                  : words(instead, length) + (length == 1 ? " is" : " are") + " there twice"));
@@ -805,12 +798,11 @@ class Explainer {
         return sum;
       });
       if (!fits) continue;
-      add(fmt::format(
-          "the values behind the end of K were not zero: columns {} to {} of the last, incomplete k-tile {} "
-          "(k = {} to {}) are those of k-tile {}, which lay in the same registers or stage before. Set them "
-          "to "
-          "zero in every k-tile, not once.",
-          inside, tile_k_ - 1, last, shape_.k, (last + 1) * tile_k_ - 1, other));
+      add(
+          fmt::format("the values behind the end of K were not zero: columns {} to {} of the last, "
+                      "incomplete k-tile {} (k = {} to {}) are those of k-tile {}, which lay in the same "
+                      "registers or stage before. Set them to zero in every k-tile, not once.",
+                      inside, tile_k_ - 1, last, shape_.k, (last + 1) * tile_k_ - 1, other));
       return;
     }
   }
@@ -889,11 +881,11 @@ class Explainer {
           return fmt::format("groups of 8 rows of {} are read {} rows apart instead of 8", name, distance);
         };
         const int distance = of_a == kRows ? of_b : of_a;
-        add(fmt::format(
-            "{}{}{}: stride_bytes of the descriptor is {} eighths of what it must be (1024 with the "
-            "128-byte swizzle).",
-            of_a == kRows ? "" : words("A", of_a), of_a == kRows || of_b == kRows ? "" : ", and ",
-            of_b == kRows ? "" : words("B", of_b), distance));
+        add(
+            fmt::format("{}{}{}: stride_bytes of the descriptor is {} eighths of what it must be (1024 with "
+                        "the 128-byte swizzle).",
+                        of_a == kRows ? "" : words("A", of_a), of_a == kRows || of_b == kRows ? "" : ", and ",
+                        of_b == kRows ? "" : words("B", of_b), distance));
         return;
       }
     }
@@ -1009,8 +1001,7 @@ class Explainer {
       if (!nearly_all(stored)) continue;
       add(
           fmt::format("each row's columns of D are exchanged in units of 8, by row: {}, where the tile of D "
-                      "is written or where "
-                      "it is stored from.",
+                      "is written or where it is stored from.",
                       swizzle.words()));
       return;
     }
@@ -1065,12 +1056,12 @@ class Explainer {
         return sum;
       });
       if (!fits) continue;
-      add(fmt::format(
-          "{} loaded with exchanged coordinates: from (row, k) instead of (k, row), the innermost coordinate "
-          "first.",
-          which == 0   ? "A is"
-          : which == 1 ? "B is"
-                       : "A and B are"));
+      add(
+          fmt::format("{} loaded with exchanged coordinates: from (row, k) instead of (k, row), the "
+                      "innermost coordinate first.",
+                      which == 0   ? "A is"
+                      : which == 1 ? "B is"
+                                   : "A and B are"));
       return;
     }
   }
@@ -1096,8 +1087,7 @@ class Explainer {
       });
       if (!stored) continue;
       add("tiles of D are stored with exchanged coordinates: at (row, column) instead of (column, row), the "
-          "innermost coordinate "
-          "first.");
+          "innermost coordinate first.");
       return;
     }
   }

@@ -129,10 +129,9 @@ std::vector<gemm::GroupRows> place_masked_groups(const std::vector<std::int64_t>
   }
   const std::int64_t rows = static_cast<std::int64_t>(sizes.size()) * capacity;
   if (rows != m)
-    throw Error(
-        fmt::format("{} groups have room for {} rows each, which is {} rows, and M is {}: M counts the "
-                    "rows of all rooms",
-                    sizes.size(), capacity, rows, m));
+    throw Error(fmt::format(
+        "{} groups have room for {} rows each, which is {} rows, and M is {}: M counts the rows of all rooms",
+        sizes.size(), capacity, rows, m));
   return groups;
 }
 
@@ -152,10 +151,10 @@ std::vector<gemm::GroupRows> parse_masked_groups(const std::string& text, int m)
   const int capacity = parse_capacity(text);
   const std::string before = text.substr(0, text.find('/'));
   if (before.find('+') != std::string::npos)
-    throw Error(fmt::format(
-        "{} says guard rows and a capacity: what a group leaves of its room is guarded anyhow, so "
-        "leave out the +",
-        text));
+    throw Error(
+        fmt::format("{} says guard rows and a capacity: what a group leaves of its room is guarded anyhow, "
+                    "so leave out the +",
+                    text));
   const std::vector<std::string> parts = split_at(before, ':');
   std::vector<std::int64_t> sizes;
   if (parts.size() == 1) {
@@ -169,8 +168,8 @@ std::vector<gemm::GroupRows> parse_masked_groups(const std::string& text, int m)
   const std::int64_t rows = parts.size() > 3 ? parse_number(parts[3], text) : (m + 1) / 2;
   if (parts.size() > 4 || seed < 0 || rows < 0 || rows > kMaxDimension)
     throw Error(
-        fmt::format("'{}' says no groups: write a number, a distribution, a seed, all rows and the "
-                    "capacity, 40:zipf:3:500/64",
+        fmt::format("'{}' says no groups: write a number, a distribution, a seed, all rows and the capacity, "
+                    "40:zipf:3:500/64",
                     text));
   sizes = draw_groups(static_cast<int>(groups), static_cast<int>(rows), parse_distribution(parts[1]),
                       static_cast<std::uint64_t>(seed));

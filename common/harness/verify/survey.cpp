@@ -352,9 +352,8 @@ std::string describe_registers(const Survey& survey, const std::function<bool(st
   if (classes != 1 && !crossed) return "";
   return fmt::format(
       "  All of them are in {}. Of a fragment of 16 x 8 a thread has, in registers 0 to 3, columns 0 and 1 "
-      "of "
-      "its upper row and columns 0 and 1 of the row 8 below: register j is in row j / 2 and in column j % 2. "
-      "Here the one is taken for the other.\n",
+      "of its upper row and columns 0 and 1 of the row 8 below: register j is in row j / 2 and in column j % "
+      "2. Here the one is taken for the other.\n",
       list);
 }
 

@@ -179,15 +179,13 @@ std::string never_written_hint(const Survey& survey) {
     if (last_only) {
       return fmt::format(
           "{}: is the grid rounded up (ceil_div), and does the schedule reach them (the last raster group "
-          "may "
-          "be lower than the others)?",
+          "may be lower than the others)?",
           kNoBlockStored);
     }
     return fmt::format(
-        "{}, and they are more than the last row or column, so it is the schedule "
-        "and "
-        "not a grid that is not rounded up: the tile numbers never lead to tile {} (the last raster group is "
-        "lower than the others and ends sooner; a CTA's next tile number, or the number of tiles, is wrong)",
+        "{}, and they are more than the last row or column, so it is the schedule and not a grid that is not "
+        "rounded up: the tile numbers never lead to tile {} (the last raster group is lower than the others "
+        "and ends sooner; a CTA's next tile number, or the number of tiles, is wrong)",
         kNoBlockStored, first_missing);
   }
   return "The blocks ran but skipped these elements: look at the guard of the store and at which thread "
@@ -257,8 +255,8 @@ std::string wrong_groups(const Survey& survey, const std::vector<gemm::GroupRows
     return list;
   };
   return fmt::format(
-      "By groups: wrong in {}{}, right in {}. What leads from a group to its rows of A, its B "
-      "and its rows of D differs between them.",
+      "By groups: wrong in {}{}, right in {}. What leads from a group to its rows of A, its B and its rows "
+      "of D differs between them.",
       text(wrong), zeros ? ", where every wrong element is 0" : "", text(right));
 }
 
@@ -426,8 +424,7 @@ std::vector<gemm::bf16> Verification::check_guard_rows(const gemm::bf16* d) {
   if (count == 0) return of_groups;
   failed_.emplace_back(kGuardRows);
   report_ += fmt::format(
-      "  [{}] {} element{} of rows that are of no group {} written, the first at row {}, "
-      "column {}{}\n",
+      "  [{}] {} element{} of rows that are of no group {} written, the first at row {}, column {}{}\n",
       kGuardRows, count, plural(count), count == 1 ? "was" : "were", first.row, first.column,
       behind < 0 ? "" : fmt::format(": behind the last row of group {}", behind));
   report_ += "  Hint: is the store of a group's last tile clipped at the group's last row?\n";
@@ -497,8 +494,8 @@ void Verification::check_values(const Acceptance& acceptance, const gemm::bf16* 
     if (explanations.empty() && clue_.empty()) {
       report_ += kNoMistakeFits;
       report_ +=
-          " (a part of K missing or doubled, results stored elsewhere, operands "
-          "misread, wrong rounding). If another run gives other values, think of a race.\n";
+          " (a part of K missing or doubled, results stored elsewhere, operands misread, wrong rounding). If "
+          "another run gives other values, think of a race.\n";
     }
   }
 }
@@ -534,10 +531,9 @@ void Verification::check_guard(const std::uint8_t* band, bool before) {
           : fmt::format("{} to {} from its {}; as elements of D, {} x {}, that would be {} to {}\n",
                         distance(nearest), distance(farthest), before ? "start" : "end", shape_.m, shape_.n,
                         place(first), place(last));
-  report_ +=
-      before ? "  Hint: look for an index that went negative.\n"
-             : "  Hint: check the guard of the store in the last tile row (row < M), and the row pitch of D, "
-               "which must be N.\n";
+  report_ += before ? "  Hint: look for an index that went negative.\n"
+                    : "  Hint: check the guard of the store in the last tile row (row < M), and the row "
+                      "pitch of D, which must be N.\n";
 }
 
 void Verification::check_input(Operand operand, const InputDamage& damage) {

@@ -93,9 +93,8 @@ void check_kernel(const void* kernel, const gemm::ptx::LaunchShape& shape) {
   const int bounds = launch_bounds(kernel);
   if (bounds == 0 || shape.block.count() <= bounds) return;
   const gemm::ptx::Extent& block = shape.block;
-  Report report(
-      fmt::format("launch refused: a block of ({},{},{}) has {} threads, and the kernel is compiled for {}",
-                  block.x, block.y, block.z, block.count(), bounds));
+  Report report("launch refused: a block of ({},{},{}) has {} threads, and the kernel is compiled for {}",
+                block.x, block.y, block.z, block.count(), bounds);
   report.line("kernel", name_function(kernel));
   if (const std::string place = place_of_kernel(kernel); !place.empty()) report.line("where", place);
   report.rule(

@@ -480,10 +480,9 @@ ShapeRecord time_shape(const gemm::Shape& shape, const std::vector<Contestant>& 
   record.rotated_buffers = sets.count();
   for (Racer& racer : racers) {
     if (const std::string wrong = options.verified ? verify(racer) : ""; !wrong.empty()) {
-      throw Error(
-          fmt::format("{} ({}) computed {} wrongly when it was run again after timing; its times do not "
-                      "count\n{}",
-                      racer.contestant.name, racer.contestant.variant, to_string(shape), wrong));
+      throw Error(fmt::format(
+          "{} ({}) computed {} wrongly when it was run again after timing; its times do not count\n{}",
+          racer.contestant.name, racer.contestant.variant, to_string(shape), wrong));
     }
     record.contestants.push_back({.name = racer.contestant.name,
                                   .variant = racer.contestant.variant,

@@ -53,14 +53,12 @@ constexpr struct {
     {Mistake::kNoActivation, "what the inputs give if the activation is missing"},
     {Mistake::kActivationLast,
      "what the inputs give if the activation comes behind the residual, f(x + r): right is f(x) + r. In a "
-     "tree "
-     "of nodes that is the order in which they stand"},
+     "tree of nodes that is the order in which they stand"},
     {Mistake::kNoTensor, "what the inputs give if the auxiliary tensor has no effect"},
     {Mistake::kTensorByRow, "what the auxiliary tensor gives if its row and its column are exchanged"},
     {Mistake::kTensorOfTile, "what the auxiliary tensor gives if it is indexed inside the tile"},
     {Mistake::kTensorPitch,
-     "what the auxiliary tensor gives if it is read with the row pitch of D and not with "
-     "its own"},
+     "what the auxiliary tensor gives if it is read with the row pitch of D and not with its own"},
     {Mistake::kMaskInverted, "what the mask gives with 0 and 1 exchanged"},
     {Mistake::kGateExchanged, "what the inputs give if gate and value are exchanged"},
     {Mistake::kGateNeighbours, "what the inputs give if the gate takes the value of its neighbour"},
@@ -518,8 +516,7 @@ std::string explain_mask_places(const AuxRules& rules, const Survey& found, cons
   if (list.empty()) return "";
   return fmt::format(
       "  The mask is right and is taken in other places. Of every 64 columns, {}. The place in a word at "
-      "which "
-      "a bit is looked up (by row, unit and column) must be the one at which it was packed.\n",
+      "which a bit is looked up (by row, unit and column) must be the one at which it was packed.\n",
       list);
 }
 
@@ -644,8 +641,7 @@ std::string explain_subtiles(const AuxRules& rules, const Survey& found,
   if (list.empty()) return "";
   return fmt::format(
       "  Subtiles of 64 x 64 got another subtile of the auxiliary tensor than their own. In every tile, "
-      "counted from "
-      "its first: {}.{}\n",
+      "counted from its first: {}.{}\n",
       list,
       exchanged ? " Row and column of the subtile are exchanged, where it is loaded or where it is read."
                 : "");
@@ -701,8 +697,7 @@ std::string explain_mask(const Survey& found, const AuxAcceptance& acceptance,
     return fmt::format(
         "  Only bits that should be 0 are wrong, and each has a 1 that is right at its place in a subtile of "
         "{0} x {0} that the tile's warpgroup did before: the words still hold the bits of earlier subtiles, "
-        "and "
-        "new bits are or-ed into them. Clear the words for every subtile.\n",
+        "and new bits are or-ed into them. Clear the words for every subtile.\n",
         kRows);
   return "";
 }
@@ -759,8 +754,7 @@ void check_tensor(Findings& findings, const AuxRules& rules, const AuxImage& ima
     if (packed)
       findings.text += fmt::format(
           "  Row r of the auxiliary tensor begins at element {0} r, where N = {0}, and should begin at {1} "
-          "r: "
-          "it was stored with the row pitch of D and not with its own.\n",
+          "r: it was stored with the row pitch of D and not with its own.\n",
           shape.n, rules.pitch);
     if (found.value > 0)
       findings.text += explain_units(found, kOfTensor.what, [&](int row, int from, int to) {
@@ -789,8 +783,8 @@ void check_tensor(Findings& findings, const AuxRules& rules, const AuxImage& ima
   if (touched > 0) {
     findings.failed.emplace_back(kAuxPadding);
     findings.text += fmt::format(
-        "  [{}] the auxiliary tensor has N = {} columns, and behind them something was written, "
-        "first at ({}, {})\n",
+        "  [{}] the auxiliary tensor has N = {} columns, and behind them something was written, first at "
+        "({}, {})\n",
         kAuxPadding, shape.n, first.row, first.column);
   }
 }

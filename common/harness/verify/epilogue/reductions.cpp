@@ -315,8 +315,8 @@ void check_reduced(gemm::Reduction reduction, const ReducedAcceptance& acceptanc
              first > 0 && values.size() > 1 && all_are([&](std::size_t i) { return middle(i % first); })) {
     text += fmt::format(
         "  These are the right results of the first {0} {1}s: {1} {2} has that of {1} 0, and so on. An index "
-        "into "
-        "a tile stands where one into the whole result is meant (the tile's first {1} is missing in it).\n",
+        "into a tile stands where one into the whole result is meant (the tile's first {1} is missing in "
+        "it).\n",
         first, what, first);
   } else if (const std::string parts = explain_parts(acceptance, got.size(), tile_columns, all_are);
              !parts.empty()) {

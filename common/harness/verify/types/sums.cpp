@@ -38,10 +38,10 @@ std::vector<double> trusted_sums(const gemm::Shape& shape, const std::vector<flo
     }
     const double allowed = norm == nullptr ? 0 : accumulation_error(shape.k, std::sqrt(squares)) / 1000;
     if (std::abs(value[static_cast<std::size_t>(index)] - sum) > allowed)
-      throw Error(fmt::format(
-          "the reference computed on the device cannot be trusted: element {} of {}, {}, is {} there and {} "
-          "on the host",
-          index, to_string(shape), what, value[static_cast<std::size_t>(index)], sum));
+      throw Error(
+          fmt::format("the reference computed on the device cannot be trusted: element {} of {}, {}, is {} "
+                      "there and {} on the host",
+                      index, to_string(shape), what, value[static_cast<std::size_t>(index)], sum));
   }
   return value;
 }

@@ -310,9 +310,8 @@ std::string explain_shifted_blocks(int blocks, std::size_t samples,
     const int period = *found;
     return fmt::format(
         "  These are the sums in which {} of block {} of K and of those behind it (k = {} and more; of "
-        "blocks 0 "
-        "to {}) is that of the block {} before. What is loaded for {} blocks at once is loaded again behind "
-        "them.\n",
+        "blocks 0 to {}) is that of the block {} before. What is loaded for {} blocks at once is loaded "
+        "again behind them.\n",
         kind.words, period, period * gemm::kScaleBlock, blocks - 1, period, period);
   }
   return "";
@@ -639,9 +638,8 @@ std::string explain_k(const TypedRules& rules, const gemm::TileShape& tile,
                         : fmt::format("k = {} to {} is never read", tile_k, std::min(step, shape.k) - 1);
       return fmt::format(
           "  These are the sums with k-tiles of {} that begin {} elements apart instead of {}: k-tile i at k "
-          "= "
-          "{} * i{}{}. A coordinate along K counts elements of this type, and a k-tile has {} of them, in {} "
-          "bytes.\n",
+          "= {} * i{}{}. A coordinate along K counts elements of this type, and a k-tile has {} of them, in "
+          "{} bytes.\n",
           which == 0   ? "A and B"
           : which == 1 ? "A"
                        : "B",
@@ -686,8 +684,8 @@ std::string explain_k(const TypedRules& rules, const gemm::TileShape& tile,
       const std::string unpromoted =
           rules.types.promotion > tile_k && missing == k_tiles - 1 && twice < 0
               ? fmt::format(
-                    " It was not multiplied, or what was multiplied behind the last whole {} of K was "
-                    "not promoted: the last sums are added to D whatever the number of k-tiles.",
+                    " It was not multiplied, or what was multiplied behind the last whole {} of K was not "
+                    "promoted: the last sums are added to D whatever the number of k-tiles.",
                     rules.types.promotion)
               : "";
       return fmt::format("  These are the sums in which {}{}{} (of k-tiles 0 to {}).{}{}\n", lacks,
@@ -760,9 +758,8 @@ std::string explain_pairs(const TypedRules& rules, const std::uint8_t* d, const 
   }
   if (wrong == 0) return "";
   return "  Each of these is the right one of a pair, holds -1, and stands behind a negative element: the "
-         "left "
-         "one was extended with its sign when the two were packed into 16 bits. Take its low 8 bits alone (a "
-         "cast to std::uint8_t, or & 0xff).\n";
+         "left one was extended with its sign when the two were packed into 16 bits. Take its low 8 bits "
+         "alone (a cast to std::uint8_t, or & 0xff).\n";
 }
 
 /// Where packed weights or their scales were written, or "".

@@ -83,10 +83,8 @@ std::string explain_wrap(int groups, std::size_t samples,
           const int last = end + start - begin - 1;
           return fmt::format(
               "  These are the sums in which groups {} to {} of K (of 0 to {}) are due and the {} of groups "
-              "{} "
-              "to {} come{}. The work tile has groups {} to {} and begins with {}: behind its last one it "
-              "goes "
-              "on at its first, and these go on behind its end{}.\n",
+              "{} to {} come{}. The work tile has groups {} to {} and begins with {}: behind its last one it "
+              "goes on at its first, and these go on behind its end{}.\n",
               begin, start - 1, groups - 1, kind.words, end, last,
               last >= groups ? ", where those behind K are zeros" : "", begin, end - 1, start,
               kind.right[0] == 0 ? std::string() : fmt::format(" ({} are the right ones)", kind.right));
@@ -162,10 +160,11 @@ std::string explain_neighbours(int groups, std::size_t samples,
               "(group i that of i {} 1{}), and the others their own. The scale belongs to the group whose "
               "products are scaled, not to the one that was loaded or issued {} it.\n",
               bits_text(set), groups - 1, step > 0 ? "behind" : "before", step > 0 ? '+' : '-',
-              begin < 0 ? std::string()
-                        : fmt::format("; the work tile has groups {} to {} and goes on from its last one to "
-                                      "its first",
-                                      begin, end - 1),
+              begin < 0
+                  ? std::string()
+                  : fmt::format(
+                        "; the work tile has groups {} to {} and goes on from its last one to its first",
+                        begin, end - 1),
               step > 0 ? "behind" : "before");
         }
         if (begin < 0) break;
@@ -291,8 +290,7 @@ std::string explain_weights(const TypedRules& rules, const std::vector<std::size
                    added, added),
        with_weight([&](int n, int k) { return weight(n, k) + added; })},
       {"the sums of weights whose neighbours along K have changed places: the lower half of a register is "
-       "the "
-       "even one",
+       "the even one",
        with_weight([&](int n, int k) { return weight(n, k ^ 1); })},
       {"the sums of weights whose rows r and r + 8 have changed places: registers 0 and 2 of a fragment are "
        "row r, 1 and 3 row r + 8",
@@ -346,9 +344,8 @@ std::string explain_weights(const TypedRules& rules, const std::vector<std::size
           });
       if (fits)
         return "  These are the sums of accumulators that run on from group to group: what is multiplied "
-               "with a "
-               "group's scale and added holds the groups before it as well. The first multiplication of each "
-               "group begins them anew (scale-d is 0 there).\n";
+               "with a group's scale and added holds the groups before it as well. The first multiplication "
+               "of each group begins them anew (scale-d is 0 there).\n";
     }
   }
   std::string neighbours = explain_neighbours(
@@ -386,8 +383,7 @@ std::string explain_weights(const TypedRules& rules, const std::vector<std::size
             continue;
           lost = fmt::format(
               " They are what is left of {} groups in {} parts of {} each: {} / {} is rounded down. The "
-              "first "
-              "parts have one group more, or part i is groups i * {} / {} to (i + 1) * {} / {} - 1.",
+              "first parts have one group more, or part i is groups i * {} / {} to (i + 1) * {} / {} - 1.",
               groups, parts, groups / parts, groups, parts, groups, parts, groups, parts);
         }
         return fmt::format("  These are the sums in which groups {} to {} of 0 to {} are {}.{}\n", begin,

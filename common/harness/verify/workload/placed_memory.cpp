@@ -171,9 +171,9 @@ std::string PlacedMemory::unclipped(const Arena& d, const std::vector<gemm::bf16
     if (!fits) continue;
     return fmt::format(
         ". Behind the last row of every group, rows up to the next multiple of {} were written: boxes of {} "
-        "rows "
-        "that nothing clips. A store is clipped where its tensor map ends, so that of a group's D has the "
-        "group's rows, not rounded up; and a thread that stores itself asks whether its row is below them",
+        "rows that nothing clips. A store is clipped where its tensor map ends, so that of a group's D has "
+        "the group's rows, not rounded up; and a thread that stores itself asks whether its row is below "
+        "them",
         box, box);
   }
   return "";
@@ -247,9 +247,8 @@ std::string PlacedMemory::explain_pitch(const std::vector<gemm::bf16>& d) const 
     const bool is_a = of_a != 0;
     return fmt::format(
         "{0} of group{1} {2} {3} read as if its rows were as far apart as those of {4}: its tensor map (or "
-        "its "
-        "address) has that pitch instead of {0}'s own. Where both are the same the group is right. What lies "
-        "between the rows is NaN",
+        "its address) has that pitch instead of {0}'s own. Where both are the same the group is right. What "
+        "lies between the rows is NaN",
         is_a ? "A" : "B", groups.find(',') == std::string::npos ? "" : "s", groups,
         groups.find(',') == std::string::npos ? "is" : "are", kNames[is_a ? of_a : of_b]);
   }
