@@ -76,7 +76,7 @@ function(gemm_add_library name)
   target_link_libraries(${name} PRIVATE gemm_options ${library_HEADERS} INTERFACE gemm_headers ${library_DEPENDS})
 endfunction()
 
-gemm_add_library(gemm_base HEADERS gemm_neutral_headers COLD harness/base harness/verify/inputs)
+gemm_add_library(gemm_base HEADERS gemm_neutral_headers COLD harness/base harness/verify/inputs gemm/problem)
 if(GEMM_STEPS_BACKEND STREQUAL "gpu")
   gemm_add_library(gemm_backend HEADERS gemm_headers FOLDERS harness/backend harness/backend/gpu ptx DEPENDS gemm_base)
 else()

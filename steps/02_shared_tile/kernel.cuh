@@ -1,7 +1,8 @@
 // Step 02: the block copies a tile of each operand into shared memory and reuses it.
 #pragma once
 
-#include "gemm/launch/tile_launch.cuh"
+#include "gemm/launch/grids.cuh"
+#include "gemm/launch/launch.cuh"
 #include "gemm/problem/gemm.h"
 #include "gemm/problem/step.h"
 #include "ptx/convert.cuh"
@@ -62,8 +63,8 @@ struct Tile {
 
 template <int kTile, int kPad>
 Variant variant(const char* name, const char* summary) {
-  using Launch = TileLaunch<shared_tile_kernel<kTile, kPad>, Tile<kTile>, void, kTile, kTile>;
-  return Launch::variant(
+  using Grid = TileCtas<Tile<kTile>, void, kTile, 1, kTile>;
+  return variant_of<shared_tile_kernel<kTile, kPad>, Grid>(
       {.name = name,
        .summary = summary,
        // Two shared loads a multiply-add; two global loads and two shared stores for every kTile of them.

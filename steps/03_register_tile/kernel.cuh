@@ -4,7 +4,8 @@
 #include <bit>
 #include <cstdint>
 
-#include "gemm/launch/tile_launch.cuh"
+#include "gemm/launch/grids.cuh"
+#include "gemm/launch/launch.cuh"
 #include "gemm/problem/gemm.h"
 #include "gemm/problem/step.h"
 #include "ptx/convert.cuh"
@@ -142,18 +143,16 @@ __global__ void __launch_bounds__(Layout<kTile>::kThreads) register_tile_kernel(
   }
 }
 
-template <int kTile, bool kVector>
-using Launch = TileLaunch<register_tile_kernel<kTile, kVector>, Layout<kTile>, void>;
-
 template <int kTile, bool kAllowVector = true>
 Variant variant(const char* name, const char* summary) {
   using L = Layout<kTile>;
+  using Grid = TileCtas<L, void>;
   // Per k and thread: 2 * kQuarters shared loads of 16 bytes for kMicro * kMicro multiply-adds. Per k-tile
   // and thread: the loads and stores that bring the tile in.
   constexpr double kFmaPerThread = double{L::kMicro} * L::kMicro;
   constexpr double kFmaPerTile = double{kTile} * kTile * L::kK;
   constexpr double kElements = 2.0 * kTile * L::kK;
-  Variant variant = Launch<kTile, kAllowVector>::variant(
+  Variant variant = variant_of<register_tile_kernel<kTile, kAllowVector>, Grid>(
       {.name = name,
        .summary = summary,
        .traffic = {.lsu_instructions_per_fma = 2 * L::kQuarters / kFmaPerThread +
@@ -162,7 +161,8 @@ Variant variant(const char* name, const char* summary) {
                    .global_bytes_per_fma = 4.0 / kTile}});
   variant.prepare = [](const Gemm& gemm) {
     const bool vector = kAllowVector && gemm.shape.k % 8 == 0;
-    return vector ? Launch<kTile, true>::prepare(gemm) : Launch<kTile, false>::prepare(gemm);
+    return vector ? prepare_kernel<register_tile_kernel<kTile, true>, Grid>(gemm)
+                  : prepare_kernel<register_tile_kernel<kTile, false>, Grid>(gemm);
   };
   return variant;
 }

@@ -3,7 +3,8 @@
 
 #include <cstdint>
 
-#include "gemm/launch/tile_launch.cuh"
+#include "gemm/launch/grids.cuh"
+#include "gemm/launch/launch.cuh"
 #include "gemm/problem/gemm.h"
 #include "gemm/problem/step.h"
 #include "gemm/tile/swizzle.h"
@@ -138,7 +139,7 @@ Variant variant(const char* name, const char* summary) {
   // in.
   constexpr double kCopies = 2.0 * (T::kM + T::kN) / (T::kM * T::kN);
   constexpr double kReads = 2.0 * (T::kWarpM + T::kWarpN) / (T::kWarpM * T::kWarpN);
-  return TileLaunch<mma_sync_kernel<T, kLayout>, T, Shared<T, kLayout>>::variant(
+  return variant_of<mma_sync_kernel<T, kLayout>, TileCtas<T, Shared<T, kLayout>>>(
       {.name = name,
        .summary = summary,
        .traffic = {.lsu_instructions_per_fma = (2 * kCopies + kReads) / 16,

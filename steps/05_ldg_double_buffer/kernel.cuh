@@ -1,7 +1,8 @@
 // Step 05: while the tensor cores work on one k-tile, the next one is already on its way, through registers.
 #pragma once
 
-#include "gemm/launch/tile_launch.cuh"
+#include "gemm/launch/grids.cuh"
+#include "gemm/launch/launch.cuh"
 #include "gemm/problem/gemm.h"
 #include "gemm/problem/step.h"
 #include "gemm/tile/mma_tile.cuh"
@@ -89,7 +90,7 @@ __global__ void __launch_bounds__(T::kThreads, T::kCtasPerSm) ldg_double_buffer_
 
 template <typename T, int kBuffers>
 Variant variant(const char* name, const char* summary) {
-  return TileLaunch<ldg_double_buffer_kernel<T, kBuffers>, T, Shared<T, kBuffers>>::variant(
+  return variant_of<ldg_double_buffer_kernel<T, kBuffers>, TileCtas<T, Shared<T, kBuffers>>>(
       {.name = name,
        .summary = summary,
        .stages = kBuffers,

@@ -1,7 +1,8 @@
 // Step 06: cp.async copies the next k-tile straight from global to shared memory, behind the threads' backs.
 #pragma once
 
-#include "gemm/launch/tile_launch.cuh"
+#include "gemm/launch/grids.cuh"
+#include "gemm/launch/launch.cuh"
 #include "gemm/problem/gemm.h"
 #include "gemm/problem/step.h"
 #include "gemm/tile/mma_tile.cuh"
@@ -66,7 +67,7 @@ __global__ void __launch_bounds__(T::kThreads, T::kCtasPerSm) cp_async_double_bu
 
 template <typename T>
 Variant variant(const char* name, const char* summary) {
-  return TileLaunch<cp_async_double_buffer_kernel<T>, T, Shared<T>>::variant(
+  return variant_of<cp_async_double_buffer_kernel<T>, TileCtas<T, Shared<T>>>(
       {.name = name, .summary = summary, .stages = 2, .traffic = mma_tile_traffic<T>(1)});  // LDGSTS
 }
 

@@ -1,7 +1,8 @@
 // Step 07: a ring of stages, so that several k-tiles are in flight at once.
 #pragma once
 
-#include "gemm/launch/tile_launch.cuh"
+#include "gemm/launch/grids.cuh"
+#include "gemm/launch/launch.cuh"
 #include "gemm/problem/gemm.h"
 #include "gemm/problem/step.h"
 #include "gemm/tile/cp_async_tile.cuh"
@@ -81,7 +82,7 @@ __global__ void __launch_bounds__(T::kThreads, T::kCtasPerSm) cp_async_multistag
 
 template <typename T, int kStages>
 Variant variant(const char* name, const char* summary) {
-  return TileLaunch<cp_async_multistage_kernel<T, kStages>, T, Shared<T, kStages>>::variant(
+  return variant_of<cp_async_multistage_kernel<T, kStages>, TileCtas<T, Shared<T, kStages>>>(
       {.name = name, .summary = summary, .stages = kStages, .traffic = mma_tile_traffic<T>(1)});  // LDGSTS
 }
 

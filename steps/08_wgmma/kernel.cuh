@@ -3,7 +3,8 @@
 
 #include <cstdint>
 
-#include "gemm/launch/tile_launch.cuh"
+#include "gemm/launch/grids.cuh"
+#include "gemm/launch/launch.cuh"
 #include "gemm/problem/gemm.h"
 #include "gemm/problem/step.h"
 #include "gemm/tile/cp_async_tile.cuh"
@@ -142,7 +143,7 @@ Variant variant(const char* name, const char* summary) {
   // wgmma reads A once and B once for every 64 rows.
   constexpr double kCopies = 2.0 * (T::kM + T::kN) / (T::kM * T::kN);
   constexpr double kReads = 2.0 / T::kN + 2.0 / 64;
-  return TileLaunch<wgmma_kernel<T, kStages>, T, Shared<T, kStages>>::variant(
+  return variant_of<wgmma_kernel<T, kStages>, TileCtas<T, Shared<T, kStages>>>(
       {.name = name,
        .summary = summary,
        .stages = kStages,

@@ -3,7 +3,9 @@
 
 #include <cstdint>
 
-#include "gemm/launch/tma_launch.cuh"
+#include "gemm/launch/grids.cuh"
+#include "gemm/launch/launch.cuh"
+#include "gemm/launch/tensor_maps.cuh"
 #include "gemm/problem/gemm.h"
 #include "gemm/problem/step.h"
 #include "gemm/tile/tma_tile.cuh"
@@ -61,8 +63,9 @@ __global__ void __launch_bounds__(T::kThreads, T::kCtasPerSm)
 
 template <typename T>
 Variant variant(const char* name, const char* summary) {
-  return TmaLaunch<tma_double_buffer_kernel<T>, T, Shared<T>>::variant(
-      {.name = name, .summary = summary, .stages = 2, .traffic = wgmma_tile_traffic<T>()});
+  return variant_of<tma_double_buffer_kernel<T>, TileCtas<T, Shared<T>>>(
+      {.name = name, .summary = summary, .stages = 2, .traffic = wgmma_tile_traffic<T>()},
+      [](const Gemm& gemm) { return with_operand_maps<T>(gemm, gemm); });
 }
 
 inline const Step kStep{

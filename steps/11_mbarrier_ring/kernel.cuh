@@ -3,7 +3,9 @@
 
 #include <cstdint>
 
-#include "gemm/launch/tma_launch.cuh"
+#include "gemm/launch/grids.cuh"
+#include "gemm/launch/launch.cuh"
+#include "gemm/launch/tensor_maps.cuh"
 #include "gemm/problem/gemm.h"
 #include "gemm/problem/step.h"
 #include "gemm/tile/tma_tile.cuh"
@@ -103,8 +105,9 @@ __global__ void __launch_bounds__(T::kThreads, T::kCtasPerSm)
 
 template <typename T, int kStages, int kInFlight = 1>
 Variant variant(const char* name, const char* summary) {
-  return TmaLaunch<mbarrier_ring_kernel<T, kStages, kInFlight>, T, Shared<T, kStages>>::variant(
-      {.name = name, .summary = summary, .stages = kStages, .traffic = wgmma_tile_traffic<T>()});
+  return variant_of<mbarrier_ring_kernel<T, kStages, kInFlight>, TileCtas<T, Shared<T, kStages>>>(
+      {.name = name, .summary = summary, .stages = kStages, .traffic = wgmma_tile_traffic<T>()},
+      [](const Gemm& gemm) { return with_operand_maps<T>(gemm, gemm); });
 }
 
 using Tile128x256 = WgmmaTiling<128, 256, 64, 2>;

@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "gemm/launch/tma_launch.cuh"
+#include "gemm/launch/grids.cuh"
+#include "gemm/launch/launch.cuh"
+#include "gemm/launch/tensor_maps.cuh"
 #include "gemm/pipeline/ring.cuh"
 #include "gemm/problem/gemm.h"
 #include "gemm/problem/step.h"
@@ -92,10 +94,10 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
 
 template <typename T, int kStages, bool kPeek = false>
 Variant variant(const char* name, const char* summary) {
-  using Launch = TmaLaunch<warp_specialized_kernel<T, kStages, kPeek>, T, Ring<T, kStages>,
-                           Roles<T>::kThreads, T::kCtasPerSm>;
-  return Launch::variant(
-      {.name = name, .summary = summary, .stages = kStages, .traffic = wgmma_tile_traffic<T>()});
+  using Grid = TileCtas<T, Ring<T, kStages>, Roles<T>::kThreads, T::kCtasPerSm>;
+  return variant_of<warp_specialized_kernel<T, kStages, kPeek>, Grid>(
+      {.name = name, .summary = summary, .stages = kStages, .traffic = wgmma_tile_traffic<T>()},
+      [](const Gemm& gemm) { return with_operand_maps<T>(gemm, gemm); });
 }
 
 using Tile128x128 = WgmmaTiling<128, 128, 64, 1, 2>;

@@ -3,7 +3,9 @@
 
 #include <cstdint>
 
-#include "gemm/launch/tma_launch.cuh"
+#include "gemm/launch/grids.cuh"
+#include "gemm/launch/launch.cuh"
+#include "gemm/launch/tensor_maps.cuh"
 #include "gemm/pipeline/ring.cuh"
 #include "gemm/pipeline/roles.h"
 #include "gemm/problem/gemm.h"
@@ -72,10 +74,10 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
 
 template <typename T, int kStages>
 Variant variant(const char* name, const char* summary) {
-  using Launch =
-      TmaLaunch<cooperative_kernel<T, kStages>, T, Ring<T, kStages>, Roles<T>::kThreads, T::kCtasPerSm>;
-  return Launch::variant(
-      {.name = name, .summary = summary, .stages = kStages, .traffic = wgmma_tile_traffic<T>()});
+  using Grid = TileCtas<T, Ring<T, kStages>, Roles<T>::kThreads, T::kCtasPerSm>;
+  return variant_of<cooperative_kernel<T, kStages>, Grid>(
+      {.name = name, .summary = summary, .stages = kStages, .traffic = wgmma_tile_traffic<T>()},
+      [](const Gemm& gemm) { return with_operand_maps<T>(gemm, gemm); });
 }
 
 using Tile128x256 = WgmmaTiling<128, 256, 64, 2>;

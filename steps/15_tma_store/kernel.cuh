@@ -4,7 +4,9 @@
 
 #include <cstdint>
 
-#include "gemm/launch/persistent_launch.cuh"
+#include "gemm/launch/grids.cuh"
+#include "gemm/launch/launch.cuh"
+#include "gemm/launch/tensor_maps.cuh"
 #include "gemm/pipeline/ring.cuh"
 #include "gemm/pipeline/roles.h"
 #include "gemm/problem/gemm.h"
@@ -134,10 +136,12 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
 
 template <typename T, int kStages, RasterOrder kOrder, int kGroup = 1, bool kLate = true>
 Variant variant(const char* name, const char* summary) {
-  using Launch = PersistentLaunch<tma_store_kernel<T, kStages, kLate>, T, Shared<T, kStages>,
-                                  Roles<T>::kThreads, kOrder, kGroup>;
-  return Launch::variant(
-      {.name = name, .summary = summary, .stages = kStages, .traffic = wgmma_tile_traffic<T>()});
+  using Grid = PersistentCtas<T, Shared<T, kStages>, Roles<T>::kThreads>;
+  return variant_of<tma_store_kernel<T, kStages, kLate>, Grid>(
+      {.name = name, .summary = summary, .stages = kStages, .traffic = wgmma_tile_traffic<T>()},
+      [](const Gemm& gemm) {
+        return with_tile_maps<T>(gemm, gemm.shape, Raster{kOrder, kGroup});
+      });
 }
 
 using Tile128x256 = WgmmaTiling<128, 256, 64, 2>;

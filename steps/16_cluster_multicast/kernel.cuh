@@ -5,7 +5,9 @@
 #include <cstdint>
 
 #include "gemm/epilogue/store_tile.cuh"
-#include "gemm/launch/persistent_launch.cuh"
+#include "gemm/launch/grids.cuh"
+#include "gemm/launch/launch.cuh"
+#include "gemm/launch/tensor_maps.cuh"
 #include "gemm/pipeline/ring.cuh"
 #include "gemm/pipeline/roles.h"
 #include "gemm/problem/gemm.h"
@@ -169,10 +171,12 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
 
 template <typename T, int kStages, typename C, RasterOrder kOrder, int kGroup = 1>
 Variant variant(const char* name, const char* summary) {
-  using Launch = PersistentLaunch<cluster_multicast_kernel<T, kStages, C>, T, Shared<T, kStages>,
-                                  Roles<T>::kThreads, kOrder, kGroup, C>;
-  return Launch::variant(
-      {.name = name, .summary = summary, .stages = kStages, .traffic = wgmma_tile_traffic<T>(C::kM, C::kN)});
+  using Grid = PersistentCtas<T, Shared<T, kStages>, Roles<T>::kThreads, C>;
+  return variant_of<cluster_multicast_kernel<T, kStages, C>, Grid>(
+      {.name = name, .summary = summary, .stages = kStages, .traffic = wgmma_tile_traffic<T>(C::kM, C::kN)},
+      [](const Gemm& gemm) {
+        return with_tile_maps<T, C>(gemm, gemm.shape, Raster{kOrder, kGroup});
+      });
 }
 
 using Tile128x256 = WgmmaTiling<128, 256, 64, 2>;

@@ -4,7 +4,9 @@
 #include <cstdint>
 
 #include "gemm/epilogue/store_tile.cuh"
-#include "gemm/launch/persistent_launch.cuh"
+#include "gemm/launch/grids.cuh"
+#include "gemm/launch/launch.cuh"
+#include "gemm/launch/tensor_maps.cuh"
 #include "gemm/pipeline/ring.cuh"
 #include "gemm/pipeline/roles.h"
 #include "gemm/problem/gemm.h"
@@ -144,10 +146,12 @@ __global__ void __launch_bounds__(Roles<T, kConsumers>::kThreads, 1)
 
 template <typename T, int kStages, typename C, RasterOrder kOrder, int kGroup = 1>
 Variant variant(const char* name, const char* summary) {
-  using Launch = PersistentLaunch<ping_pong_kernel<T, kStages, C>, T, Shared<T, kStages>,
-                                  Roles<T, kConsumers>::kThreads, kOrder, kGroup, C>;
-  return Launch::variant(
-      {.name = name, .summary = summary, .stages = kStages, .traffic = wgmma_tile_traffic<T>(C::kM, C::kN)});
+  using Grid = PersistentCtas<T, Shared<T, kStages>, Roles<T, kConsumers>::kThreads, C>;
+  return variant_of<ping_pong_kernel<T, kStages, C>, Grid>(
+      {.name = name, .summary = summary, .stages = kStages, .traffic = wgmma_tile_traffic<T>(C::kM, C::kN)},
+      [](const Gemm& gemm) {
+        return with_tile_maps<T, C>(gemm, gemm.shape, Raster{kOrder, kGroup});
+      });
 }
 
 using Tile128x128 = WgmmaTiling<128, 128, 64, 1>;

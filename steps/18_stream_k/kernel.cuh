@@ -5,7 +5,9 @@
 #include <cstdint>
 
 #include "gemm/epilogue/store_tile.cuh"
-#include "gemm/launch/stream_k_launch.cuh"
+#include "gemm/launch/grids.cuh"
+#include "gemm/launch/launch.cuh"
+#include "gemm/launch/tensor_maps.cuh"
 #include "gemm/pipeline/ring.cuh"
 #include "gemm/pipeline/roles.h"
 #include "gemm/problem/gemm.h"
@@ -155,12 +157,30 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
   }
 }
 
+// Lesson: the fix-up waits for other CTAs, so the launch asks that all of them are on an SM at the same time:
+// as many as the GPU holds, and co-resident. What they hand on lies in a workspace, of which each stream has
+// its own, because two launches on one stream never overlap and two on different streams may.
+template <typename T, int kStages, Split kSplit, int kSplits>
+struct StreamKCtas {
+  using Tile = T;
+  static SharedTilesPlan plan(const void* kernel, const Shape& shape) {
+    const auto launch = persistent_launch(
+        kernel,
+        {.block = {Roles<T>::kThreads}, .shared_bytes = sizeof(Shared<T, kStages>), .co_resident = true});
+    const auto workers = static_cast<int>(launch.grid.x);
+    return shared_tiles_plan<Partials<T>>(
+        launch, decompose(kSplit, tile_grid<T>(shape).count(), ceil_div(shape.k, T::kK), workers, kSplits));
+  }
+};
+
 template <typename T, int kStages, Split kSplit, int kSplits = 1>
 Variant variant(const char* name, const char* summary) {
-  using Launch = StreamKLaunch<stream_k_kernel<T, kStages>, T, Shared<T, kStages>, Roles<T>::kThreads,
-                               Partials<T>, kSplit, kSplits>;
-  return Launch::variant(
-      {.name = name, .summary = summary, .stages = kStages, .traffic = wgmma_tile_traffic<T>()});
+  return variant_of<stream_k_kernel<T, kStages>, StreamKCtas<T, kStages, kSplit, kSplits>>(
+      {.name = name, .summary = summary, .stages = kStages, .traffic = wgmma_tile_traffic<T>()},
+      [](const Gemm& gemm, const SharedTilesPlan& plan) {
+        return with_tile_maps<T>(gemm, gemm.shape, Raster{RasterOrder::kGrouped, 16}, plan.decomposition,
+                                 StreamMemory(plan.workspace_bytes));
+      });
 }
 
 using Tile128x256 = WgmmaTiling<128, 256, 64, 2>;

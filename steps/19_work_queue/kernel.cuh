@@ -4,7 +4,9 @@
 #include <cstdint>
 
 #include "gemm/epilogue/store_tile.cuh"
-#include "gemm/launch/queue_launch.cuh"
+#include "gemm/launch/grids.cuh"
+#include "gemm/launch/launch.cuh"
+#include "gemm/launch/tensor_maps.cuh"
 #include "gemm/pipeline/ordered_barrier.cuh"
 #include "gemm/pipeline/ring.cuh"
 #include "gemm/pipeline/roles.h"
@@ -174,10 +176,14 @@ __global__ void __launch_bounds__(Roles<T, kGroups * T::kWarpgroups>::kThreads, 
 
 template <typename T, int kStages, int kGroups, Split kSplit>
 Variant variant(const char* name, const char* summary) {
-  using Launch = QueueLaunch<work_queue_kernel<T, kStages, kGroups>, T, Shared<T, kStages, kGroups>,
-                             Roles<T, kGroups * T::kWarpgroups>::kThreads, Partials<T>, kSplit>;
-  return Launch::variant(
-      {.name = name, .summary = summary, .stages = kStages, .traffic = wgmma_tile_traffic<T>()});
+  using Grid = SharedTileCtas<T, Shared<T, kStages, kGroups>, Roles<T, kGroups * T::kWarpgroups>::kThreads,
+                              Partials<T>, kSplit>;
+  return variant_of<work_queue_kernel<T, kStages, kGroups>, Grid>(
+      {.name = name, .summary = summary, .stages = kStages, .traffic = wgmma_tile_traffic<T>()},
+      [](const Gemm& gemm, const SharedTilesPlan& plan) {
+        return with_tile_maps<T>(gemm, plan.decomposition, GroupedRaster(tile_grid<T>(gemm.shape), 16),
+                                 StreamMemory(plan.workspace_bytes));
+      });
 }
 
 using Tile128x256 = WgmmaTiling<128, 256, 64, 2>;

@@ -4,7 +4,9 @@
 #include <cstdint>
 
 #include "gemm/epilogue/store_tile.cuh"
-#include "gemm/launch/lockstep_launch.cuh"
+#include "gemm/launch/grids.cuh"
+#include "gemm/launch/launch.cuh"
+#include "gemm/launch/tensor_maps.cuh"
 #include "gemm/pipeline/ordered_barrier.cuh"
 #include "gemm/pipeline/ring.cuh"
 #include "gemm/pipeline/roles.h"
@@ -158,10 +160,22 @@ __global__ void __launch_bounds__(Roles<T, kGroups * T::kWarpgroups>::kThreads, 
 
 template <typename T, int kStages, int kGroups, int kPeriod>
 Variant variant(const char* name, const char* summary) {
-  using Launch = LockstepLaunch<lockstep_kernel<T, kStages, kGroups>, T, Shared<T, kStages, kGroups>,
-                                Roles<T, kGroups * T::kWarpgroups>::kThreads, LockstepPlan, kPeriod>;
-  return Launch::variant(
-      {.name = name, .summary = summary, .stages = kStages, .traffic = wgmma_tile_traffic<T>()});
+  constexpr int kCounterBytes = kPeriod > 0 ? 2 * sizeof(*LockstepPlan::counters) : 0;
+  using Grid = ResidentCtas<T, Shared<T, kStages, kGroups>, Roles<T, kGroups * T::kWarpgroups>::kThreads,
+                            (kPeriod > 0), kCounterBytes>;
+  return variant_of<lockstep_kernel<T, kStages, kGroups>, Grid>(
+      {.name = name, .summary = summary, .stages = kStages, .traffic = wgmma_tile_traffic<T>()},
+      [](const Gemm& gemm, const WorkspacePlan& plan) {
+        const TileGrid tiles = tile_grid<T>(gemm.shape);
+        const int k_tiles = ceil_div(gemm.shape.k, T::kK);
+        // The first CTA has the most k-tiles.
+        const int most = ceil_div(tiles.count(), static_cast<int>(plan.launch.grid.x)) * k_tiles;
+        const int barriers = kPeriod == 0 ? 0 : ceil_div(most, std::max(kPeriod, 1));
+        const auto lockstep = [barriers, memory = StreamMemory(plan.workspace_bytes)](ptx::Stream stream) {
+          return LockstepPlan{static_cast<std::uint32_t*>(memory(stream)), kPeriod, barriers};
+        };
+        return with_tile_maps<T>(gemm, tiles.count(), k_tiles, GroupedRaster(tiles, 16), lockstep);
+      });
 }
 
 using Tile192x256 = WgmmaTiling<192, 256, 64, 3>;

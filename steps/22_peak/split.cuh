@@ -12,7 +12,7 @@
 #include "gemm/fitted/fitted_cluster.cuh"
 #include "gemm/fitted/fitted_launch.cuh"
 #include "gemm/fitted/fitted_plan.h"
-#include "gemm/launch/tile_launch.cuh"
+#include "gemm/launch/grids.cuh"
 #include "gemm/pipeline/lockstep.cuh"
 #include "gemm/pipeline/ring.cuh"
 #include "gemm/problem/gemm.h"

@@ -6,7 +6,9 @@
 
 #include "gemm/epilogue/source_fragment.cuh"
 #include "gemm/epilogue/store_tile.cuh"
-#include "gemm/launch/source_launch.cuh"
+#include "gemm/launch/grids.cuh"
+#include "gemm/launch/launch.cuh"
+#include "gemm/launch/tensor_maps.cuh"
 #include "gemm/pipeline/ping_pong.cuh"
 #include "gemm/pipeline/roles.h"
 #include "gemm/pipeline/subtile_ring.cuh"
@@ -170,11 +172,21 @@ __global__ void __launch_bounds__(Roles<T, kConsumers>::kThreads, 1)
 
 template <typename T, int kStages, Source kSource, bool kOrdered = true>
 Variant variant(const char* name, const char* summary) {
-  using Launch = SourceLaunch<source_kernel<T, kStages, kSource, kOrdered>, T, Shared<T, kStages, kSource>,
-                              Roles<T, kConsumers>::kThreads, RasterOrder::kGrouped, 16>;
-  return Launch::variant(
-      {.name = name, .summary = summary, .stages = kStages, .traffic = wgmma_tile_traffic<T>()},
-      kSource != Source::kNone);
+  using Grid = PersistentCtas<T, Shared<T, kStages, kSource>, Roles<T, kConsumers>::kThreads>;
+  constexpr bool kHas = kSource != Source::kNone;
+  return variant_of<source_kernel<T, kStages, kSource, kOrdered>, Grid>(
+      {.name = name,
+       .summary = summary,
+       .stages = kStages,
+       .traffic = wgmma_tile_traffic<T>(),
+       .epilogues = {.alpha = kHas, .source = kHas, .biases = {}, .activations = {}}},
+      [](const Problem& problem) {
+        const Epilogue& epilogue = problem.epilogue;
+        const auto [a_map, b_map, d_map] = tile_maps<T>(problem);
+        return std::tuple(problem.shape, Raster{RasterOrder::kGrouped, 16},
+                          SourceArguments{epilogue.alpha, epilogue.beta, problem.c, problem.c_pitch}, a_map,
+                          b_map, source_map(problem, d_map), d_map);
+      });
 }
 
 using Tile128x192 = WgmmaTiling<128, 192, 64, 1>;

@@ -7,7 +7,9 @@
 
 #include "gemm/epilogue/activation.cuh"
 #include "gemm/epilogue/store_tile.cuh"
-#include "gemm/launch/visitor_launch.cuh"
+#include "gemm/launch/grids.cuh"
+#include "gemm/launch/launch.cuh"
+#include "gemm/launch/tensor_maps.cuh"
 #include "gemm/pipeline/cooperative.cuh"
 #include "gemm/pipeline/ping_pong.cuh"
 #include "gemm/pipeline/roles.h"
@@ -150,10 +152,18 @@ template <typename Visitor, Bias kBias = Bias::kNone, Activation kActivation = A
           typename T = PingPong>
 Variant variant(const char* name, const char* summary) {
   constexpr int kStages = 4;
-  using Launch = VisitorLaunch<visitor_kernel<T, kStages, Visitor>, T, Shared<T, kStages, Visitor>,
-                               Roles<T, kConsumers>::kThreads, kBias, kActivation>;
-  return Launch::variant(
-      {.name = name, .summary = summary, .stages = kStages, .traffic = wgmma_tile_traffic<T>()});
+  using Grid = PersistentCtas<T, Shared<T, kStages, Visitor>, Roles<T, kConsumers>::kThreads>;
+  return variant_of<visitor_kernel<T, kStages, Visitor>, Grid>(
+      {.name = name,
+       .summary = summary,
+       .stages = kStages,
+       .traffic = wgmma_tile_traffic<T>(),
+       // A kernel with a bias scales, too.
+       .epilogues = only({.bias = kBias, .activation = kActivation}, kBias != Bias::kNone)},
+      [](const Problem& problem) {
+        const VisitorArguments given{problem.epilogue.alpha, problem.bias};
+        return with_tile_maps<T>(problem, problem.shape, given);
+      });
 }
 
 using InRegisters = Chain<Scale, ColumnBias, Activate<relu>>;

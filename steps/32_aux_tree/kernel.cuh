@@ -7,7 +7,9 @@
 
 #include "gemm/epilogue/activation.cuh"
 #include "gemm/epilogue/store_tile.cuh"
-#include "gemm/launch/tree_launch.cuh"
+#include "gemm/launch/grids.cuh"
+#include "gemm/launch/launch.cuh"
+#include "gemm/launch/tensor_maps.cuh"
 #include "gemm/pipeline/ping_pong.cuh"
 #include "gemm/pipeline/roles.h"
 #include "gemm/pipeline/subtile_loader.cuh"
@@ -145,10 +147,20 @@ Variant variant(const char* name, const char* summary) {
   using T = WgmmaTiling<128, 192, 64, 1>;
   constexpr int kStages = 4;
   constexpr Bias kBias = Visitor::kShared == 0 ? Bias::kNone : Bias::kColumn;
-  using Launch = TreeLaunch<tree_kernel<T, kStages, Visitor>, T, Shared<T, kStages, Visitor>,
-                            Roles<T, kConsumers>::kThreads, kBias, kActivation, kAuxiliary>;
-  return Launch::variant(
-      {.name = name, .summary = summary, .stages = kStages, .traffic = wgmma_tile_traffic<T>()});
+  using Grid = PersistentCtas<T, Shared<T, kStages, Visitor>, Roles<T, kConsumers>::kThreads>;
+  constexpr Epilogue kEpilogue{.bias = kBias, .activation = kActivation, .auxiliary = kAuxiliary};
+  return variant_of<tree_kernel<T, kStages, Visitor>, Grid>(
+      {.name = name,
+       .summary = summary,
+       .stages = kStages,
+       .traffic = wgmma_tile_traffic<T>(),
+       .epilogues = only(kEpilogue, kAuxiliary != Auxiliary::kNone)},  // with an auxiliary it scales, too
+      [](const Problem& problem) {
+        auto [a_map, b_map, d_map] = tile_maps<T>(problem);
+        if (kAuxiliary == Auxiliary::kGate) d_map = gated_map(problem);
+        return std::tuple(problem.shape, tree_arguments(problem), a_map, b_map, auxiliary_map(problem, d_map),
+                          d_map);
+      });
 }
 
 template <typename... Nodes>

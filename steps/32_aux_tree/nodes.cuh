@@ -4,12 +4,13 @@
 #include <cstdint>
 
 #include "gemm/epilogue/epilogue_nodes.cuh"
+#include "gemm/epilogue/epilogue_place.cuh"
 #include "gemm/epilogue/source_fragment.cuh"
 #include "gemm/epilogue/store_tile.cuh"
-#include "gemm/launch/tree_launch.cuh"
 #include "gemm/pipeline/ring.cuh"
 #include "gemm/pipeline/subtile_loader.cuh"
 #include "gemm/problem/bf16.h"
+#include "gemm/problem/problem.h"
 #include "ptx/convert.cuh"
 #include "ptx/core.cuh"
 #include "ptx/ldmatrix.cuh"

@@ -6,9 +6,12 @@
 #include <type_traits>
 
 #include "gemm/epilogue/activation.cuh"
+#include "gemm/epilogue/narrow_store.cuh"
 #include "gemm/epilogue/store_tile.cuh"
 #include "gemm/epilogue/tree_nodes.cuh"
-#include "gemm/launch/reduction_launch.cuh"
+#include "gemm/launch/grids.cuh"
+#include "gemm/launch/launch.cuh"
+#include "gemm/launch/tensor_maps.cuh"
 #include "gemm/pipeline/ping_pong.cuh"
 #include "gemm/pipeline/roles.h"
 #include "gemm/pipeline/subtile_loader.cuh"
@@ -25,6 +28,7 @@
 #include "ptx/stmatrix.cuh"
 #include "ptx/tensor_map.h"
 #include "ptx/tma.cuh"
+#include "summing_ctas.cuh"
 
 namespace gemm::step_33 {
 
@@ -143,10 +147,21 @@ template <typename Visitor, Epilogue kEpilogue = Epilogue{}, Combine kCombine = 
 Variant variant(const char* name, const char* summary) {
   using T = WgmmaTiling<kTileRows, kTileColumns, 64, 1>;
   constexpr int kStages = 4;
-  using Launch = ReductionLaunch<reduction_kernel<T, kStages, Visitor>, T, Shared<T, kStages, Visitor>,
-                                 Roles<T, kConsumers>::kThreads, kEpilogue, kCombine, Visitor::kNarrows>;
-  return Launch::variant(
-      {.name = name, .summary = summary, .stages = kStages, .traffic = wgmma_tile_traffic<T>()});
+  using Grid = SummingCtas<T, Shared<T, kStages, Visitor>, Roles<T, kConsumers>::kThreads,
+                           kEpilogue.reduction, kCombine>;
+  return variant_of<reduction_kernel<T, kStages, Visitor>, Grid>(
+      {.name = name,
+       .summary = summary,
+       .stages = kStages,
+       .traffic = wgmma_tile_traffic<T>(),
+       .epilogues = only(kEpilogue, kEpilogue.has_more()),
+       .types = {.d = Visitor::kNarrows ? Type::kE4m3 : Type::kBf16}},
+      [](const Problem& problem, const auto& plan) {
+        auto [a_map, b_map, d_map] = tile_maps<T>(problem);
+        if (Visitor::kNarrows) d_map = narrow_store_map(problem.d, problem.shape.m, problem.shape.n);
+        return std::tuple(problem.shape, Grid::arguments(problem, plan), a_map, b_map,
+                          auxiliary_map(problem, d_map), d_map);
+      });
 }
 
 using enum Reduction;

@@ -8,7 +8,6 @@
 #include "gemm/epilogue/epilogue_nodes.cuh"
 #include "gemm/epilogue/store_tile.cuh"
 #include "gemm/epilogue/tree_nodes.cuh"
-#include "gemm/launch/reduction_launch.cuh"
 #include "gemm/problem/gemm.h"
 #include "ptx/atomic.cuh"
 #include "ptx/convert.cuh"
@@ -18,6 +17,15 @@
 #include "ptx/named_barrier.cuh"
 
 namespace gemm::step_33 {
+
+/// What the nodes of a tree read and write, reductions included.
+struct ReductionArguments : TreeArguments {
+  float* result;            // [n], [m] or [1]
+  float* partials;          // [tiles across the sum][tiles along it][a tile's], of a fixed order
+  std::uint32_t* counters;  // [tiles across it]: tiles whose partials are there; zero between launches
+  int top_k;
+  const float* d_scale;  // of a D that is e4m3
+};
 
 inline constexpr int kTileRows = 128;
 inline constexpr int kTileColumns = 192;

@@ -6,7 +6,9 @@
 #include <type_traits>
 
 #include "gemm/epilogue/store_tile.cuh"
-#include "gemm/launch/layout_launch.cuh"
+#include "gemm/launch/grids.cuh"
+#include "gemm/launch/launch.cuh"
+#include "gemm/launch/tensor_maps.cuh"
 #include "gemm/pipeline/ring.cuh"
 #include "gemm/pipeline/roles.h"
 #include "gemm/problem/gemm.h"
@@ -156,9 +158,16 @@ Variant variant(const char* name, const char* summary) {
   static_assert(T::kPanels == 1 && T::kWarpgroupM == 64, "a warpgroup has one panel of A, 64 of K deep");
   static_assert(T::kN % 64 == 0, "an MN-major B is whole panels");
   constexpr int kStages = 4;
-  using Launch = LayoutLaunch<layouts_kernel<T, kStages, E, kMajorA, kMajorB>, T, E, kMajorA, kMajorB,
-                              Shared<T, kStages>, Roles<T>::kThreads, RasterOrder::kGrouped, 16>;
-  return Launch::variant({.name = name, .summary = summary, .stages = kStages});
+  using Grid = PersistentCtas<T, Shared<T, kStages>, Roles<T>::kThreads>;
+  return variant_of<layouts_kernel<T, kStages, E, kMajorA, kMajorB>, Grid>(
+      {.name = name,
+       .summary = summary,
+       .stages = kStages,
+       .traffic = wgmma_tile_traffic<T>(),
+       .types = {kTypeOf<E>, kTypeOf<E>, kTypeOf<E>, kMajorA, kMajorB}},
+      [](const Problem& problem) {
+        return with_typed_maps<T>(problem, problem.shape, Raster{RasterOrder::kGrouped, 16});
+      });
 }
 
 using enum Major;

@@ -5,7 +5,9 @@
 #include <cstdint>
 
 #include "gemm/epilogue/store_tile.cuh"
-#include "gemm/launch/layout_launch.cuh"
+#include "gemm/launch/grids.cuh"
+#include "gemm/launch/launch.cuh"
+#include "gemm/launch/tensor_maps.cuh"
 #include "gemm/pipeline/ring.cuh"
 #include "gemm/pipeline/roles.h"
 #include "gemm/problem/gemm.h"
@@ -152,9 +154,16 @@ template <bool kPrefetch, Major kMajorA, Major kMajorB>
 Variant variant(const char* name, const char* summary) {
   using T = WgmmaTiling<128, 256, 64, 2>;
   constexpr int kStages = 4;
-  using Launch = LayoutLaunch<registers_kernel<T, kStages, kPrefetch, kMajorA, kMajorB>, T, bf16, kMajorA,
-                              kMajorB, Shared<T, kStages>, Roles<T>::kThreads, RasterOrder::kGrouped, 16>;
-  return Launch::variant({.name = name, .summary = summary, .stages = kStages});
+  using Grid = PersistentCtas<T, Shared<T, kStages>, Roles<T>::kThreads>;
+  return variant_of<registers_kernel<T, kStages, kPrefetch, kMajorA, kMajorB>, Grid>(
+      {.name = name,
+       .summary = summary,
+       .stages = kStages,
+       .traffic = wgmma_tile_traffic<T>(),
+       .types = {.major_a = kMajorA, .major_b = kMajorB}},
+      [](const Problem& problem) {
+        return with_typed_maps<T>(problem, problem.shape, Raster{RasterOrder::kGrouped, 16});
+      });
 }
 
 using enum Major;

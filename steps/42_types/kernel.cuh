@@ -5,12 +5,15 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "gemm/launch/typed_launch.cuh"
+#include "gemm/launch/grids.cuh"
+#include "gemm/launch/launch.cuh"
+#include "gemm/launch/tensor_maps.cuh"
 #include "gemm/pipeline/ring.cuh"
 #include "gemm/pipeline/roles.h"
 #include "gemm/problem/gemm.h"
 #include "gemm/problem/step.h"
 #include "gemm/schedule/raster.h"
+#include "gemm/tile/byte_tile.cuh"
 #include "gemm/tile/typed_slab.cuh"
 #include "gemm/tile/wgmma_tile.cuh"
 #include "ptx/convert.cuh"
@@ -173,9 +176,18 @@ Variant variant(const char* name, const char* summary) {
   using T = ByteTiling<128, 256, 2>;
   constexpr int kStages = 4;
   constexpr int kGroup = std::is_same_v<A, tf32> ? 8 : 16;  // rows of tiles: measured
-  using Launch = TypedLaunch<types_kernel<T, kStages, A, B, D>, T, A, B, D, Shared<T, kStages>,
-                             Roles<T>::kThreads, RasterOrder::kGrouped, kGroup>;
-  return Launch::variant({.name = name, .summary = summary, .stages = kStages});
+  using Grid = PersistentCtas<T, Shared<T, kStages>, Roles<T>::kThreads>;
+  return variant_of<types_kernel<T, kStages, A, B, D>, Grid>(
+      {.name = name,
+       .summary = summary,
+       .tile = kByteTile<T, A>,
+       .stages = kStages,
+       .traffic = byte_tile_traffic<T, A>(),
+       .types = {kTypeOf<A>, kTypeOf<B>, kTypeOf<D>}},
+      [](const Problem& problem) {
+        const Raster raster{RasterOrder::kGrouped, kGroup};
+        return with_typed_maps<T>(problem, problem.shape, raster, problem.scales);
+      });
 }
 
 inline const Step kStep{

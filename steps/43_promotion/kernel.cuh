@@ -5,13 +5,16 @@
 #include <cstdint>
 
 #include "gemm/epilogue/typed_store.cuh"
-#include "gemm/launch/typed_launch.cuh"
+#include "gemm/launch/grids.cuh"
+#include "gemm/launch/launch.cuh"
+#include "gemm/launch/tensor_maps.cuh"
 #include "gemm/pipeline/ring.cuh"
 #include "gemm/pipeline/roles.h"
 #include "gemm/pipeline/typed_producer.cuh"
 #include "gemm/problem/gemm.h"
 #include "gemm/problem/step.h"
 #include "gemm/schedule/raster.h"
+#include "gemm/tile/byte_tile.cuh"
 #include "gemm/tile/typed_slab.cuh"
 #include "gemm/tile/wgmma_tile.cuh"
 #include "ptx/core.cuh"
@@ -155,12 +158,21 @@ inline constexpr int kNever = 1 << 20;  // k-tiles: more than any K has
 template <int kN, int kStages, int kEvery, Phase kPhase, typename D>
 Variant variant(const char* name, const char* summary) {
   using T = ByteTiling<128, kN, 2>;
-  using Launch = TypedLaunch<promotion_kernel<T, kStages, 128, kEvery, kPhase, e4m3, e4m3, D>, T, e4m3, e4m3,
-                             D, Shared<T, kStages>, Roles<T>::kThreads, RasterOrder::kGrouped, 16>;
-  return Launch::variant({.name = name,
-                          .summary = summary,
-                          .stages = kStages,
-                          .types = {.promotion = kEvery == kNever ? 0 : 128 * kEvery}});
+  using Grid = PersistentCtas<T, Shared<T, kStages>, Roles<T>::kThreads>;
+  return variant_of<promotion_kernel<T, kStages, 128, kEvery, kPhase, e4m3, e4m3, D>, Grid>(
+      {.name = name,
+       .summary = summary,
+       .tile = kByteTile<T, e4m3>,
+       .stages = kStages,
+       .traffic = byte_tile_traffic<T, e4m3>(),
+       .types = {.a = Type::kE4m3,
+                 .b = Type::kE4m3,
+                 .d = kTypeOf<D>,
+                 .promotion = kEvery == kNever ? 0 : 128 * kEvery}},
+      [](const Problem& problem) {
+        const Raster raster{RasterOrder::kGrouped, 16};
+        return with_typed_maps<T>(problem, problem.shape, raster, problem.scales);
+      });
 }
 
 inline const Step kStep{

@@ -6,8 +6,9 @@
 #include <cstdint>
 
 #include "gemm/epilogue/typed_store.cuh"
-#include "gemm/launch/block_scaled_launch.cuh"
-#include "gemm/launch/typed_launch.cuh"
+#include "gemm/launch/grids.cuh"
+#include "gemm/launch/launch.cuh"
+#include "gemm/launch/tensor_maps.cuh"
 #include "gemm/pipeline/issue_order.cuh"
 #include "gemm/pipeline/lane_scales.cuh"
 #include "gemm/pipeline/ring.cuh"
@@ -16,6 +17,7 @@
 #include "gemm/problem/gemm.h"
 #include "gemm/problem/step.h"
 #include "gemm/schedule/raster.h"
+#include "gemm/tile/byte_tile.cuh"
 #include "gemm/tile/typed_slab.cuh"
 #include "gemm/tile/wgmma_tile.cuh"
 #include "load_scales.cuh"
@@ -203,10 +205,27 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
 template <typename V>
 Variant variant(const char* name, const char* summary) {
   using T = typename V::T;
-  using Launch = BlockScaledLaunch<block_scale_kernel<V>, T, e4m3, e4m3, typename V::D,
-                                   Shared<T, V::kStages, V::kScalesB>, Roles<T>::kThreads>;
-  return Launch::variant(
-      {.name = name, .summary = summary, .stages = V::kStages, .types = {.promotion = V::kDepth}});
+  using D = typename V::D;
+  using Grid = PersistentCtas<T, Shared<T, V::kStages, V::kScalesB>, Roles<T>::kThreads>;
+  return variant_of<block_scale_kernel<V>, Grid>(
+      {.name = name,
+       .summary = summary,
+       .tile = kByteTile<T, e4m3>,
+       .stages = V::kStages,
+       .traffic = byte_tile_traffic<T, e4m3>(),
+       .types = {.a = Type::kE4m3,
+                 .b = Type::kE4m3,
+                 .d = kTypeOf<D>,
+                 .promotion = V::kDepth,
+                 .scaling = Scaling::kBlocks}},
+      [](const Problem& problem) {
+        const auto [m, n, k] = problem.shape;
+        return std::tuple(problem.shape, BlockScales{problem.scales_b, problem.scales_b_pitch, n},
+                          block_scale_map(problem, T::kM), typed_map(problem.a, Type::kE4m3, m, k, T::kM),
+                          typed_map(problem.b, Type::kE4m3, n, k, T::kN),
+                          typed_tile_map<D, T::kN>(problem.d, m, n),
+                          typed_map(problem.d, kTypeOf<D>, m, n, 64));
+      });
 }
 
 inline const Step kStep{

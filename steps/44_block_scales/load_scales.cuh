@@ -4,11 +4,13 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "gemm/pipeline/lane_scales.cuh"
 #include "gemm/pipeline/ring.cuh"
 #include "gemm/pipeline/subtile_ring.cuh"
 #include "gemm/problem/gemm.h"
 #include "gemm/problem/types.h"
 #include "gemm/schedule/raster.h"
+#include "gemm/tile/byte_tile.cuh"
 #include "gemm/tile/wgmma_tile.cuh"
 #include "ptx/core.cuh"
 #include "ptx/tensor_map.h"

@@ -3,7 +3,9 @@
 
 #include <cstdint>
 
-#include "gemm/launch/few_rows_launch.cuh"
+#include "gemm/launch/grids.cuh"
+#include "gemm/launch/launch.cuh"
+#include "gemm/launch/tensor_maps.cuh"
 #include "gemm/pipeline/ring.cuh"
 #include "gemm/pipeline/roles.h"
 #include "gemm/pipeline/weight_producer.cuh"
@@ -162,16 +164,62 @@ __global__ void __launch_bounds__(Roles<T, kPairs * T::kWarpgroups>::kThreads, 1
   }
 }
 
+/// A cluster of kParts CTAs for each tile.
+template <typename T, typename Shared, int kThreads>
+struct FewRowsCtas {
+  using Tile = T;
+  struct Plan : LaunchPlan {
+    double busiest_tiles = 0;
+  };
+  static Plan plan(const void* kernel, const Shape& shape) {
+    const ptx::LaunchShape launch{.grid = {kParts, static_cast<unsigned>(ceil_div(shape.n, T::kM)),
+                                           static_cast<unsigned>(ceil_div(shape.m, T::kN))},
+                                  .block = {kThreads},
+                                  .cluster = {kParts},
+                                  .shared_bytes = sizeof(Shared)};
+    // In waves of as many clusters as the GPU holds at once.
+    const auto at_once = static_cast<int>(ptx::resident_ctas(kernel, launch));
+    const int waves = ceil_div(static_cast<int>(launch.grid.count()), at_once);
+    return {{launch}, static_cast<double>(waves) / kParts};
+  }
+};
+
+/// The shape with the operands exchanged: rows of weights first.
+constexpr Shape exchanged(const Shape& shape) {
+  return {shape.n, shape.m, shape.k};
+}
+
+/// What all variants say that have tiles of T and a scale for each `group` elements of K.
+template <typename T>
+Variant with_weights(Variant given, int stages, int group) {
+  constexpr Type kWeight = kTypeOf<typename T::Weight>;
+  given.tile = {T::kN, T::kM, group};
+  given.stages = stages;
+  given.types.b = kWeight;
+  given.types.group = group;
+  const double weight_bytes = bits_of(kWeight) / 8.0 + 2.0 / group;
+  const double bytes = weight_bytes / T::kN + 2.0 / T::kM;
+  // Weights are read from shared memory once, activations once for every 64 rows of weights.
+  given.traffic = {.shared_bytes_per_fma = bytes + weight_bytes / T::kN + 2.0 / 64,
+                   .global_bytes_per_fma = bytes};
+  return given;
+}
+
 /// As many stages as fit, of a group each.
 template <typename W, int kColumns>
 Variant few_rows(Variant given) {
   using T = GroupTiling<W, 128, kColumns>;
   constexpr int kStages = (226 * 1024 - static_cast<int>(sizeof FewRowsShared<T, 1>::partials)) /
                           static_cast<int>(sizeof(WgmmaTiles<T>));
-  using Launch = FewRowsLaunch<few_rows_kernel<T, kStages>, T, FewRowsShared<T, kStages>,
-                               Roles<T, kPairs * T::kWarpgroups>::kThreads, kParts>;
-  given.stages = kStages;
-  return Launch::variant(given);
+  using Grid = FewRowsCtas<T, FewRowsShared<T, kStages>, Roles<T, kPairs * T::kWarpgroups>::kThreads>;
+  return variant_of<few_rows_kernel<T, kStages>, Grid>(
+      with_weights<T>(given, kStages, T::kK), [](const Problem& problem) {
+        const auto [m, n, k] = problem.shape;
+        return std::tuple(exchanged(problem.shape), static_cast<bf16*>(problem.d),
+                          weight_group_map(problem.b, kTypeOf<W>, n, k, T::kM, T::kPanels),
+                          panel_map(problem.a, m, k, T::kN, T::kPanels),
+                          weight_scale_map(problem.group_scales, n, k / T::kK, T::kM));
+      });
 }
 
 }  // namespace gemm::step_45

@@ -3,11 +3,14 @@
 // multiplied.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "few_rows.cuh"
 #include "gemm/epilogue/transposed_store.cuh"
-#include "gemm/launch/weight_launch.cuh"
+#include "gemm/launch/grids.cuh"
+#include "gemm/launch/launch.cuh"
+#include "gemm/launch/tensor_maps.cuh"
 #include "gemm/pipeline/ring.cuh"
 #include "gemm/pipeline/roles.h"
 #include "gemm/pipeline/weight_producer.cuh"
@@ -123,16 +126,40 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
   }
 }
 
+/// Tiles of weights' rows by activations' rows, of which CTAs share those that do not fill a wave.
+template <typename T, typename Shared>
+struct ManyRowsCtas {
+  using Tile = T;
+  static SharedTilesPlan plan(const void* kernel, const Shape& shape) {
+    const int tiles = tile_grid<T>(exchanged(shape)).count();
+    const int groups = shape.k / T::kScaleGroup;  // the k-tiles of the decomposition
+    const auto launch = persistent_launch(kernel,
+                                          {.block = {Roles<T>::kThreads},
+                                           .shared_bytes = sizeof(Shared),
+                                           .co_resident = true,
+                                           .ctas_per_sm = T::kCtasPerSm},
+                                          tiles * groups);
+    return shared_tiles_plan<Partials<T>>(
+        launch, decompose(Split::kHybrid, tiles, groups, static_cast<int>(launch.grid.x)));
+  }
+};
+
 /// A stage holds half a group; what the harness calls a k-tile is a whole one.
 template <typename W, int kColumns>
 Variant many_rows(Variant given) {
   constexpr int kStages = kColumns == 128 ? 8 : 4;
   using T = WeightTiling<W, 128, kColumns, 1>;
-  using Launch =
-      WeightLaunch<weights_kernel<T, kStages>, T, Shared<T, kStages>, Roles<T>::kThreads, Split::kHybrid>;
-  given.stages = kStages / T::kHalves;
   given.types.rounds_weights = true;
-  return Launch::variant(given);
+  return variant_of<weights_kernel<T, kStages>, ManyRowsCtas<T, Shared<T, kStages>>>(
+      with_weights<T>(given, kStages / T::kHalves, T::kScaleGroup),
+      [](const Problem& problem, const SharedTilesPlan& plan) {
+        const auto [m, n, k] = problem.shape;
+        return std::tuple(exchanged(problem.shape), Raster{RasterOrder::kGrouped, 16}, plan.decomposition,
+                          StreamMemory(plan.workspace_bytes), weight_map(problem.b, kTypeOf<W>, n, k, T::kM),
+                          typed_map(problem.a, Type::kBf16, m, k, T::kN),
+                          weight_scale_map(problem.group_scales, n, k / T::kScaleGroup, T::kM),
+                          typed_map(problem.d, Type::kBf16, m, n, std::min(T::kN, 64)));
+      });
 }
 
 template <typename W, int kColumns>

@@ -4,10 +4,13 @@
 #include <algorithm>
 #include <bit>
 #include <cstdint>
+#include <type_traits>
 
-#include "gemm/launch/tile_launch.cuh"
+#include "gemm/launch/grids.cuh"
+#include "gemm/launch/launch.cuh"
 #include "gemm/problem/gemm.h"
 #include "gemm/problem/step.h"
+#include "gemm/schedule/tile_corner.cuh"
 #include "ptx/convert.cuh"
 #include "ptx/core.cuh"
 #include "ptx/memory.cuh"
@@ -131,33 +134,35 @@ __global__ void __launch_bounds__(T::kThreads, T::kCtas) matrix_vector_kernel(Ge
   }
 }
 
-template <typename T, int kReserved = 0>
-using Launch = AlongMLaunch<matrix_vector_kernel<T>, T, kReserved>;
-
 template <int kM>
-using Rows = Launch<Layout<kM >= 4 ? 4 : 2, kM >= 4 ? 8 / kM : 4, kM>>;
+using Rows = TileCtasAlongM<Layout<kM >= 4 ? 4 : 2, kM >= 4 ? 8 / kM : 4, kM>>;
+struct AnyRows : Rows<1> {};
 
-/// The kernel for as many rows of A as there are; more than 8 take several of its CTAs.
-struct AnyRows {
-  using Tile = Rows<1>::Tile;
-  static ptx::LaunchShape launch_shape(const Shape& shape) { return Rows<1>::launch_shape(shape); }
-  static Launcher prepare(const Gemm& gemm) {
-    if (gemm.shape.m <= 2) return gemm.shape.m == 1 ? Rows<1>::prepare(gemm) : Rows<2>::prepare(gemm);
-    return gemm.shape.m <= 4 ? Rows<4>::prepare(gemm) : Rows<8>::prepare(gemm);
+/// With the kernel for as many rows of A as there are; more than 8 take several of its CTAs.
+template <int kM = 1>
+Launcher prepare_rows(const Gemm& gemm) {
+  if constexpr (kM < 8) {
+    if (gemm.shape.m > kM) return prepare_rows<2 * kM>(gemm);
   }
-};
+  return prepare_kernel<matrix_vector_kernel<typename Rows<kM>::Tile>, Rows<kM>>(gemm);
+}
 
-template <typename L>
+template <typename Grid>
 Variant variant(const char* name, const char* summary) {
-  using T = typename L::Tile;
+  using T = typename Grid::Tile;
   constexpr int kAsked = T::kLanes == 1 ? 2 : 1;  // of the L2, for a byte of B; A is in L1
-  return complete_variant<matrix_vector_kernel<T>, T, L>(
+  Variant variant = variant_of<matrix_vector_kernel<T>, Grid>(
       {.name = name,
        .summary = summary,
        .stages = T::kLoads,
        .traffic = {.lsu_instructions_per_fma = (1.0 / T::kM + 1.0 / T::kRows) / 8,
                    .global_bytes_per_fma = 2.0 * kAsked / T::kM}});
+  if constexpr (std::is_same_v<Grid, AnyRows>) variant.prepare = prepare_rows<>;
+  return variant;
 }
+
+template <typename T, int kReserved = 0>
+using AlongM = TileCtasAlongM<T, kReserved>;
 
 inline constexpr int kOneCta = 120 * 1024;  // bytes: a second CTA with so many does not fit an SM
 
@@ -169,16 +174,16 @@ inline const Step kStep{
     .contract = {.k_multiple = 8},
     .variants = {
         variant<AnyRows>("2_rows", "a warp reads two rows of B, four loads each in flight"),
-        variant<Launch<Layout<1, 8>>>("1_row", "one row of B a warp, eight loads in flight"),
-        variant<Launch<Layout<4, 2>>>("4_rows", "four rows of B a warp, two loads each"),
-        variant<Launch<Layout<8, 1>>>("8_rows", "eight rows of B a warp, one load each"),
-        variant<Launch<Layout<2, 4, 1, 32, 8>>>("split_k", "eight warps share the K axis of two rows"),
-        variant<Launch<Layout<1, 1>, kOneCta>>("in_flight_4k", "one CTA on an SM, one load a lane: 4 KB"),
-        variant<Launch<Layout<1, 2>, kOneCta>>("in_flight_8k", "one CTA on an SM, two loads: 8 KB"),
-        variant<Launch<Layout<1, 4>, kOneCta>>("in_flight_16k", "one CTA on an SM, four loads: 16 KB"),
-        variant<Launch<Layout<1, 8>, kOneCta>>("in_flight_32k", "one CTA on an SM, eight loads: 32 KB"),
-        variant<Launch<Layout<1, 8, 1, 2>>>("lane_pairs", "a load of a warp reads a sector of 16 rows each"),
-        variant<Launch<Layout<1, 8, 1, 1>>>("lone_lanes",
+        variant<AlongM<Layout<1, 8>>>("1_row", "one row of B a warp, eight loads in flight"),
+        variant<AlongM<Layout<4, 2>>>("4_rows", "four rows of B a warp, two loads each"),
+        variant<AlongM<Layout<8, 1>>>("8_rows", "eight rows of B a warp, one load each"),
+        variant<AlongM<Layout<2, 4, 1, 32, 8>>>("split_k", "eight warps share the K axis of two rows"),
+        variant<AlongM<Layout<1, 1>, kOneCta>>("in_flight_4k", "one CTA on an SM, one load a lane: 4 KB"),
+        variant<AlongM<Layout<1, 2>, kOneCta>>("in_flight_8k", "one CTA on an SM, two loads: 8 KB"),
+        variant<AlongM<Layout<1, 4>, kOneCta>>("in_flight_16k", "one CTA on an SM, four loads: 16 KB"),
+        variant<AlongM<Layout<1, 8>, kOneCta>>("in_flight_32k", "one CTA on an SM, eight loads: 32 KB"),
+        variant<AlongM<Layout<1, 8, 1, 2>>>("lane_pairs", "a load of a warp reads a sector of 16 rows each"),
+        variant<AlongM<Layout<1, 8, 1, 1>>>("lone_lanes",
                                             "a load of a warp reads half a sector of 32 rows each"),
         variant<Rows<1>>("m1", "reads B for every row of A"),
         variant<Rows<2>>("m2", "reads B for every second row of A"),

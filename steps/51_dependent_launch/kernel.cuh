@@ -3,25 +3,25 @@
 
 #include <algorithm>
 
+#include "chain.cuh"
 #include "gemm/epilogue/warp_sums.cuh"
-#include "gemm/launch/chain_launch.cuh"
 #include "gemm/pipeline/panel_tile.cuh"
 #include "gemm/pipeline/ring.cuh"
 #include "gemm/problem/gemm.h"
 #include "gemm/problem/step.h"
 #include "gemm/schedule/layer_chain.cuh"
+#include "gemm/schedule/tile_corner.cuh"
 #include "gemm/tile/mma_tile.cuh"
 #include "gemm/tile/tiling.h"
 #include "ptx/core.cuh"
 #include "ptx/elect.cuh"
 #include "ptx/fence.cuh"
 #include "ptx/griddepcontrol.cuh"
+#include "ptx/launch.cuh"
 #include "ptx/shared.cuh"
 #include "ptx/tensor_map.h"
 
 namespace gemm::step_51 {
-
-inline constexpr int kLayers = 16;
 
 // Lesson: a CTA takes less than half of an SM's shared memory. So each SM has room for one CTA of a layer and
 // one of the next layer, and the second one has a ring of its own to fill while the first one multiplies.
@@ -131,8 +131,16 @@ __global__ void __launch_bounds__(Tile::kThreads, Panel::kCtasPerSm)
 
 template <bool kGraph, bool kDependent, typename How = Order<>>
 Variant variant(const char* name, const char* summary) {
-  return ChainLaunch<layer_kernel<How>, Tile, Shared, kLayers, kGraph, kDependent>::variant(
-      {.name = name, .summary = summary, .stages = Tile::kStages, .traffic = mma_tile_traffic<Panel>(0)});
+  using Layers = Chain<layer_kernel<How>, Tile, Shared, kGraph, kDependent>;
+  return {.name = name,
+          .summary = summary,
+          .tile = {Tile::kM, Tile::kN, Tile::kK},
+          .stages = Tile::kStages,
+          .traffic = mma_tile_traffic<Panel>(0),
+          .kernel = ptx::kernel_handle(layer_kernel<How>),
+          .launch_shape = Layers::launch_shape,
+          .prepare = Layers::prepare,
+          .layers = kLayers};
 }
 
 inline const Step kStep{

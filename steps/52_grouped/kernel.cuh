@@ -5,7 +5,9 @@
 #include <cstdint>
 
 #include "gemm/epilogue/store_tile.cuh"
-#include "gemm/launch/grouped_launch.cuh"
+#include "gemm/launch/groups.cuh"
+#include "gemm/launch/launch.cuh"
+#include "gemm/launch/tensor_maps.cuh"
 #include "gemm/pipeline/ring.cuh"
 #include "gemm/pipeline/ring_reader.cuh"
 #include "gemm/pipeline/roles.h"
@@ -151,10 +153,27 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
 
 template <typename T, int kStages, template <typename> typename Search, RasterOrder kOrder, int kGroup = 1>
 Variant variant(const char* name, const char* summary) {
-  using Launch = GroupedLaunch<grouped_kernel<T, kStages, Search>, T, Shared<T, kStages>, Roles<T>::kThreads,
-                               kOrder, kGroup, Search<T>::kHostList>;
-  return Launch::variant(
-      {.name = name, .summary = summary, .stages = kStages, .traffic = wgmma_tile_traffic<T>()});
+  using Grid = GroupedCtas<T, Shared<T, kStages>, Roles<T>::kThreads>;
+  return variant_of<grouped_kernel<T, kStages, Search>, Grid>(
+      {.name = name,
+       .summary = summary,
+       .stages = kStages,
+       .traffic = wgmma_tile_traffic<T>(),
+       .groups = GroupForm::kRows},
+      [](const Problem& problem) {
+        const auto [m, n, k] = problem.shape;
+        const Raster raster{kOrder, kGroup};
+        const std::vector<GroupRows> groups = groups_of(problem);
+        const auto count = static_cast<int>(groups.size());
+        const auto tiles = Search<T>::kHostList ? list_tiles<T>(groups, n, raster) : std::vector<GroupTile>{};
+        const auto table = [rows = device_copy(groups), list = device_copy(tiles), count,
+                            all = count_tiles<T>(problem)](ptx::Stream) {
+          return GroupTable{rows.get(), count, list.get(), all};
+        };
+        return std::tuple(static_cast<const Gemm&>(problem), raster, table,
+                          operand_map<T>(problem.a, m, k, T::kM),
+                          operand_map<T>(problem.b, count * n, k, T::kN), store_map(problem.d, m, n));
+      });
 }
 
 using Tile128x256 = WgmmaTiling<128, 256, 64, 2>;

@@ -1,6 +1,9 @@
 // Step 52: two other ways to find a tile of many groups, to compare the speculation with.
 #pragma once
 
+#include <cstddef>
+#include <vector>
+
 #include "gemm/problem/groups.h"
 #include "gemm/schedule/group_search.cuh"
 #include "gemm/schedule/raster.h"
@@ -30,6 +33,18 @@ struct LinearScan {
     return true;
   }
 };
+
+/// All tiles of all groups, in the order in which the kernel takes them.
+template <typename T>
+std::vector<GroupTile> list_tiles(const std::vector<GroupRows>& groups, int n, Raster raster) {
+  std::vector<GroupTile> tiles;
+  for (int group = 0; group < static_cast<int>(groups.size()); ++group) {
+    const GroupRows& rows = groups[static_cast<std::size_t>(group)];
+    for (int i = 0; i < group_grid<T>(rows, n).count(); ++i)
+      tiles.push_back(group_tile<T>(i, group, rows, n, raster));
+  }
+  return tiles;
+}
 
 /// The host has written down every tile: nothing to find, but it must know the groups.
 template <typename T>

@@ -6,7 +6,9 @@
 #include <cstdint>
 
 #include "gemm/epilogue/store_tile.cuh"
-#include "gemm/launch/masked_launch.cuh"
+#include "gemm/launch/groups.cuh"
+#include "gemm/launch/launch.cuh"
+#include "gemm/launch/tensor_maps.cuh"
 #include "gemm/pipeline/ring.cuh"
 #include "gemm/pipeline/ring_reader.cuh"
 #include "gemm/pipeline/roles.h"
@@ -34,6 +36,13 @@ template <typename T, int kStages>
 struct Shared {
   Ring<T, kStages> ring;
   StoreBuffers d[T::kWarpgroups];
+};
+
+/// Group g has room for `capacity` rows, from row g * capacity on, and counts[g] of them are its.
+struct MaskedGroups {
+  const int* counts;  // [count], in device memory
+  int count;
+  int capacity;
 };
 
 // Lesson: the host launches this kernel before anybody knows how many rows a group has: the kernel in front
@@ -150,10 +159,26 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
 
 template <typename T, int kStages, bool kSkip>
 Variant variant(const char* name, const char* summary) {
-  using Launch = MaskedLaunch<masked_kernel<T, kStages, kSkip>, T, Shared<T, kStages>, Roles<T>::kThreads,
-                              RasterOrder::kGrouped, 16>;
-  return Launch::variant(
-      {.name = name, .summary = summary, .stages = kStages, .traffic = wgmma_tile_traffic<T>()});
+  using Grid = GroupedCtas<T, Shared<T, kStages>, Roles<T>::kThreads>;
+  return variant_of<masked_kernel<T, kStages, kSkip>, Grid>(
+      {.name = name,
+       .summary = summary,
+       .stages = kStages,
+       .traffic = wgmma_tile_traffic<T>(),
+       .groups = GroupForm::kMasked},
+      [](const Problem& problem) {
+        const auto [m, n, k] = problem.shape;
+        const bool is_one = problem.capacity == 0;  // group, of all rows
+        const MaskedGroups given{problem.counts, is_one ? 1 : m / problem.capacity,
+                                 is_one ? m : problem.capacity};
+        const auto groups = [given, one = device_copy(std::vector<int>(is_one ? 1 : 0, m))](ptx::Stream) {
+          return MaskedGroups{one != nullptr ? one.get() : given.counts, given.count, given.capacity};
+        };
+        return std::tuple(static_cast<const Gemm&>(problem), Raster{RasterOrder::kGrouped, 16}, groups,
+                          operand_map<T>(problem.a, m, k, T::kWarpgroupM),
+                          operand_map<T>(problem.b, given.count * n, k, T::kN, ptx::L2Promotion::k256B),
+                          store_map(problem.d, m, n));
+      });
 }
 
 inline const Step kStep{

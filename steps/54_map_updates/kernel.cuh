@@ -5,7 +5,8 @@
 #include <cstdint>
 
 #include "gemm/epilogue/store_tile.cuh"
-#include "gemm/launch/placed_launch.cuh"
+#include "gemm/launch/groups.cuh"
+#include "gemm/launch/launch.cuh"
 #include "gemm/pipeline/ring.cuh"
 #include "gemm/pipeline/ring_reader.cuh"
 #include "gemm/pipeline/roles.h"
@@ -17,6 +18,7 @@
 #include "gemm/schedule/raster.h"
 #include "gemm/tile/tma_tile.cuh"
 #include "gemm/tile/wgmma_tile.cuh"
+#include "placed_groups.cuh"
 #include "ptx/core.cuh"
 #include "ptx/elect.cuh"
 #include "ptx/fence.cuh"
@@ -177,10 +179,19 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
 
 template <typename T, int kStages, int kMaps>
 Variant variant(const char* name, const char* summary) {
-  using Launch = PlacedLaunch<placed_kernel<T, kStages, kMaps>, T, Shared<T, kStages, kMaps>,
-                              Roles<T>::kThreads, RasterOrder::kGrouped, 16, kMaps>;
-  return Launch::variant(
-      {.name = name, .summary = summary, .stages = kStages, .traffic = wgmma_tile_traffic<T>()});
+  using Grid = GroupedCtas<T, Shared<T, kStages, kMaps>, Roles<T>::kThreads>;
+  return variant_of<placed_kernel<T, kStages, kMaps>, Grid>(
+      {.name = name,
+       .summary = summary,
+       .stages = kStages,
+       .traffic = wgmma_tile_traffic<T>(),
+       .groups = kMaps == 0 ? GroupForm::kPlacedKnown : GroupForm::kPlaced},
+      [](const Problem& problem, const LaunchPlan& plan) {
+        const auto table = table_of(problem);
+        const auto maps = maps_of_ctas<T, kMaps>(problem, plan.launch);
+        return std::tuple(problem.shape, Raster{RasterOrder::kGrouped, 16}, table, maps,
+                          pattern_of<T>(problem.shape, table(nullptr).groups));
+      });
 }
 
 using Tile128x256 = WgmmaTiling<128, 256, 64, 2>;

@@ -4,7 +4,9 @@
 #include <bit>
 #include <cstdint>
 
-#include "gemm/launch/tma_launch.cuh"
+#include "gemm/launch/grids.cuh"
+#include "gemm/launch/launch.cuh"
+#include "gemm/launch/tensor_maps.cuh"
 #include "gemm/problem/gemm.h"
 #include "gemm/problem/step.h"
 #include "gemm/tile/tma_tile.cuh"
@@ -150,11 +152,12 @@ template <int kTileN, int kTileK, int kCtas>
 Variant variant(const char* name, const char* summary) {
   using T = TensorTiling<kTileN, kTileK, kCtas>;
   constexpr double kCopies = 2.0 * (T::kM + T::kN) / (T::kM * T::kN);
-  return TmaLaunch<tensor_memory_kernel<T>, T, Shared<T>, T::kThreads, T::kCtasPerSm>::variant(
+  return variant_of<tensor_memory_kernel<T>, TileCtas<T, Shared<T>, T::kThreads, T::kCtasPerSm>>(
       {.name = name,
        .summary = summary,
        .traffic = {.shared_bytes_per_fma = kCopies + 2.0 / T::kN + 2.0 / T::kM,
-                   .global_bytes_per_fma = kCopies}});
+                   .global_bytes_per_fma = kCopies}},
+      [](const Gemm& gemm) { return with_operand_maps<T>(gemm, gemm); });
 }
 
 inline const Step kStep{

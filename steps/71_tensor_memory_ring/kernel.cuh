@@ -3,7 +3,9 @@
 
 #include <cstdint>
 
-#include "gemm/launch/tma_launch.cuh"
+#include "gemm/launch/grids.cuh"
+#include "gemm/launch/launch.cuh"
+#include "gemm/launch/tensor_maps.cuh"
 #include "gemm/pipeline/ring.cuh"
 #include "gemm/problem/gemm.h"
 #include "gemm/problem/step.h"
@@ -94,11 +96,10 @@ __global__ void __launch_bounds__(T::kThreads, T::kCtasPerSm)
 template <int kTileN, int kStages, int kCtas>
 Variant variant(const char* name, const char* summary) {
   using T = TensorTiling<kTileN, 64, kCtas>;
-  return TmaLaunch<tensor_memory_ring_kernel<T, kStages>, T, Shared<T, kStages>, T::kThreads,
-                   T::kCtasPerSm>::variant({.name = name,
-                                            .summary = summary,
-                                            .stages = kStages,
-                                            .traffic = tensor_tile_traffic<T>()});
+  using Grid = TileCtas<T, Shared<T, kStages>, T::kThreads, T::kCtasPerSm>;
+  return variant_of<tensor_memory_ring_kernel<T, kStages>, Grid>(
+      {.name = name, .summary = summary, .stages = kStages, .traffic = tensor_tile_traffic<T>()},
+      [](const Gemm& gemm) { return with_operand_maps<T>(gemm, gemm); });
 }
 
 inline const Step kStep{

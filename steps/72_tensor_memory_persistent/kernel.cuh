@@ -3,7 +3,9 @@
 
 #include <cstdint>
 
-#include "gemm/launch/tensor_launch.cuh"
+#include "gemm/launch/grids.cuh"
+#include "gemm/launch/launch.cuh"
+#include "gemm/launch/tensor_maps.cuh"
 #include "gemm/pipeline/ring.cuh"
 #include "gemm/problem/gemm.h"
 #include "gemm/problem/step.h"
@@ -109,10 +111,12 @@ __global__ void __launch_bounds__(kThreads, T::kCtasPerSm)
 template <int kTileN, int kStages, int kCtas, RasterOrder kOrder, int kGroup = 1>
 Variant variant(const char* name, const char* summary) {
   using T = TensorTiling<kTileN, 64, kCtas>;
-  return PersistentTensorLaunch<tensor_memory_persistent_kernel<T, kStages>, T, Shared<T, kStages>, kThreads,
-                                kOrder, kGroup>::variant({.name = name,
-                                                          .summary = summary,
-                                                          .stages = kStages});
+  using Grid = PersistentCtas<T, Shared<T, kStages>, kThreads, OneCta, T::kCtasPerSm>;
+  return variant_of<tensor_memory_persistent_kernel<T, kStages>, Grid>(
+      {.name = name, .summary = summary, .stages = kStages, .traffic = tensor_tile_traffic<T>()},
+      [](const Gemm& gemm) {
+        return with_operand_maps<T>(gemm, gemm, Raster{kOrder, kGroup});
+      });
 }
 
 using enum RasterOrder;

@@ -4,7 +4,9 @@
 
 #include <cstdint>
 
-#include "gemm/launch/tensor_launch.cuh"
+#include "gemm/launch/grids.cuh"
+#include "gemm/launch/launch.cuh"
+#include "gemm/launch/tensor_maps.cuh"
 #include "gemm/pipeline/ring.cuh"
 #include "gemm/problem/gemm.h"
 #include "gemm/problem/step.h"
@@ -152,9 +154,12 @@ __global__ void __launch_bounds__(kThreads, T::kCtasPerSm)
 template <int kTileN, int kStages, int kAccumulators, int kCtas = 1>
 Variant variant(const char* name, const char* summary) {
   using T = TensorTiling<kTileN, 64, kCtas>;
-  return PersistentTensorLaunch<two_accumulators_kernel<T, kStages, kAccumulators>, T,
-                                Shared<T, kStages, kAccumulators>, kThreads, RasterOrder::kGrouped,
-                                16>::variant({.name = name, .summary = summary, .stages = kStages});
+  using Grid = PersistentCtas<T, Shared<T, kStages, kAccumulators>, kThreads, OneCta, T::kCtasPerSm>;
+  return variant_of<two_accumulators_kernel<T, kStages, kAccumulators>, Grid>(
+      {.name = name, .summary = summary, .stages = kStages, .traffic = tensor_tile_traffic<T>()},
+      [](const Gemm& gemm) {
+        return with_operand_maps<T>(gemm, gemm, Raster{RasterOrder::kGrouped, 16});
+      });
 }
 
 inline const Step kStep{

@@ -3,7 +3,9 @@
 
 #include <cstdint>
 
-#include "gemm/launch/tensor_launch.cuh"
+#include "gemm/launch/grids.cuh"
+#include "gemm/launch/launch.cuh"
+#include "gemm/launch/tensor_maps.cuh"
 #include "gemm/pipeline/accumulators.cuh"
 #include "gemm/pipeline/ring.cuh"
 #include "gemm/problem/gemm.h"
@@ -177,9 +179,12 @@ __global__ void __launch_bounds__(kThreads, T::kCtasPerSm)
 template <int kTileN, int kStages, int kAccumulators>
 Variant variant(const char* name, const char* summary) {
   using T = TensorTiling<kTileN, 64, 1>;
-  return PersistentTensorLaunch<cta_pair_kernel<T, kStages, kAccumulators>, T,
-                                Shared<T, kStages, kAccumulators>, kThreads, RasterOrder::kGrouped, 8,
-                                Pair>::variant({.name = name, .summary = summary, .stages = kStages});
+  using Grid = PersistentCtas<T, Shared<T, kStages, kAccumulators>, kThreads, Pair>;
+  return variant_of<cta_pair_kernel<T, kStages, kAccumulators>, Grid>(
+      {.name = name, .summary = summary, .stages = kStages, .traffic = tensor_tile_traffic<T>(Pair::kM)},
+      [](const Gemm& gemm) {
+        return with_operand_maps<T, Pair>(gemm, gemm, Raster{RasterOrder::kGrouped, 8});
+      });
 }
 
 inline const Step kStep{

@@ -4,7 +4,9 @@
 
 #include <cstdint>
 
-#include "gemm/launch/tensor_launch.cuh"
+#include "gemm/launch/grids.cuh"
+#include "gemm/launch/launch.cuh"
+#include "gemm/launch/tensor_maps.cuh"
 #include "gemm/pipeline/pair_accumulators.cuh"
 #include "gemm/pipeline/ring.cuh"
 #include "gemm/problem/gemm.h"
@@ -175,10 +177,12 @@ __global__ void __launch_bounds__(kThreads, T::kCtasPerSm)
 template <int kTileN, int kStages, int kAccumulators, int kResponses>
 Variant variant(const char* name, const char* summary) {
   using T = TensorTiling<kTileN, 64, 1>;
-  using Launch = PersistentTensorLaunch<work_stealing_kernel<T, kStages, kAccumulators, kResponses>, T,
-                                        Shared<T, kStages, kAccumulators, kResponses>, kThreads,
-                                        RasterOrder::kGrouped, 8, Pair, GridOf::kAllTiles>;
-  return Launch::variant({.name = name, .summary = summary, .stages = kStages});
+  using Grid = TileClusters<T, Shared<T, kStages, kAccumulators, kResponses>, kThreads, Pair>;
+  return variant_of<work_stealing_kernel<T, kStages, kAccumulators, kResponses>, Grid>(
+      {.name = name, .summary = summary, .stages = kStages, .traffic = tensor_tile_traffic<T>(Pair::kM)},
+      [](const Gemm& gemm) {
+        return with_operand_maps<T, Pair>(gemm, gemm, Raster{RasterOrder::kGrouped, 8});
+      });
 }
 
 inline const Step kStep{

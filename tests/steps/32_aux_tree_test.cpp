@@ -132,6 +132,6 @@ TEST_CASE("an auxiliary tensor that TMA refuses is refused in one sentence", "[d
   gemm::Gemm plain;
   plain.shape = {40, 48, 40};
   CHECK_THROWS_WITH(
-      harness::find_variant(step, "drelu").prepare(plain),
-      "this kernel has a tensor of its own or a gate compiled in: prepare it for a problem that has it");
+      gemm::prepare(harness::find_variant(step, "drelu"), plain),
+      "the variant drelu has its bias and its activation compiled in, and the problem has others");
 }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "catch.h"
+#include "gemm/problem/check_problem.h"
 #include "harness/backend/backend.h"
 #include "harness/backend/emulator_control.h"
 #include "harness/base/problem.h"

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "gemm/problem/check_problem.h"
 #include "harness/backend/emulator_control.h"
 #include "harness/verify/check_plan.h"
 #include "harness/verify/groups.h"

@@ -14,6 +14,10 @@
 
 namespace {
 
+bool needs_known(const gemm::Variant& variant) {
+  return variant.groups == gemm::GroupForm::kPlacedKnown;
+}
+
 using gemm::PlacedGroup;
 using harness::Completion;
 
@@ -149,7 +153,7 @@ TEST_CASE("groups anywhere under ten seeds, earliest and latest, on one SM and o
 TEST_CASE("one plan launched again, with the groups elsewhere and known to the device alone", "[device]") {
   if (skip_where_step_cannot_run()) return;
   for (const gemm::Variant& variant : step_under_test().variants) {
-    if (!variant.needs_known) verify_placed(variant, "0,200,1,64,130@9", 395, 264, 136, 4);
+    if (!needs_known(variant)) verify_placed(variant, "0,200,1,64,130@9", 395, 264, 136, 4);
   }
 }
 
@@ -165,10 +169,10 @@ TEST_CASE(
     const OwnBuffers two(7, kN, kK, 2);
     const OwnBuffers three(64, kN, kK, 3);
     PlacedGroup none;
-    none.rows = variant.needs_known ? 0 : -5;
+    none.rows = needs_known(variant) ? 0 : -5;
     const std::vector<PlacedGroup> groups{three.placed(), none, one.placed(), two.placed()};
     const harness::DeviceBuffer table(groups.size() * sizeof(PlacedGroup), "table");
-    gemm::prepare(variant, problem_of(table, groups, kN, kK, variant.needs_known))(nullptr);
+    gemm::prepare(variant, problem_of(table, groups, kN, kK, needs_known(variant)))(nullptr);
     harness::synchronize();
     CHECK(one.wrong() == 0);
     CHECK(two.wrong() == 0);
@@ -186,7 +190,7 @@ TEST_CASE("a bare --check has groups anywhere, more than two looks of them, and 
     CHECK(has([](const Case& one) { return one.placement != 0 && one.groups.size() > 32; }));
     CHECK(has([](const Case& one) { return one.placement == 0 && one.groups.size() > 64; }));
     CHECK(has([](const Case& one) { return one.groups.empty(); }));
-    CHECK(has([](const Case& one) { return one.device_only && one.launches > 1; }) == !variant.needs_known);
+    CHECK(has([](const Case& one) { return one.device_only && one.launches > 1; }) == !needs_known(variant));
   }
   harness::control_emulator({});
 }
@@ -238,7 +242,7 @@ TEST_CASE("groups that no tensor map can describe are refused before anything ru
   problem.groups = {{0, 1}};
   CHECK(refusal(variant, problem).find("the problem says both") != std::string::npos);
   gemm::Variant other = variant;
-  other.placed = false;
+  other.groups = gemm::GroupForm::kRows;
   CHECK(refusal(other, problem_of(table, right, kN, kK, true)).find("step 54 takes those") !=
         std::string::npos);
 }

@@ -22,13 +22,16 @@ gemm::Variant make_variant() {
                 "what fits is decided with the size that the kernel has");
   static_assert(std::min(255, gemm::Roles<T>::kAtStart) == registers_at_start(kM),
                 "and with the registers that it has");
-  using Launch = gemm::PersistentLaunch<gemm::step_15::tma_store_kernel<T, kStages, true>, T,
-                                        gemm::step_15::Shared<T, kStages>, gemm::Roles<T>::kThreads,
-                                        gemm::RasterOrder::kGrouped, kBandRows / T::kM>;
-  return Launch::variant({.name = variant_name(kM, kK, kStages),
-                          .summary = "step 15's kernel",
-                          .stages = kStages,
-                          .traffic = gemm::wgmma_tile_traffic<T>()});
+  using Grid = gemm::PersistentCtas<T, gemm::step_15::Shared<T, kStages>, gemm::Roles<T>::kThreads>;
+  return gemm::variant_of<gemm::step_15::tma_store_kernel<T, kStages, true>, Grid>(
+      {.name = variant_name(kM, kK, kStages),
+       .summary = "step 15's kernel",
+       .stages = kStages,
+       .traffic = gemm::wgmma_tile_traffic<T>()},
+      [](const gemm::Gemm& gemm) {
+        const gemm::Raster raster{gemm::RasterOrder::kGrouped, kBandRows / T::kM};
+        return gemm::with_tile_maps<T>(gemm, gemm.shape, raster);
+      });
 }
 
 /// Adds the variants with kStages and more stages.

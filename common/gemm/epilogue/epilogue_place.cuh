@@ -4,12 +4,33 @@
 
 #include <cstdint>
 
-#include "gemm/launch/visitor_launch.cuh"
 #include "gemm/problem/gemm.h"
+#include "gemm/problem/problem.h"
 #include "gemm/schedule/raster.h"
 #include "ptx/core.cuh"
 
 namespace gemm {
+
+/// What the nodes of a visitor read.
+struct VisitorArguments {
+  float alpha;
+  const bf16* bias;  // [n] or [m]
+};
+
+/// What the nodes of a tree read and write without TMA.
+struct TreeArguments : VisitorArguments {
+  std::uint32_t* mask;  // [m][mask_words]
+  int mask_words;
+};
+
+inline TreeArguments tree_arguments(const Problem& problem) {
+  TreeArguments arguments{{problem.epilogue.alpha, problem.bias}, nullptr, 0};
+  if (is_mask(problem.epilogue.auxiliary)) {
+    arguments.mask = static_cast<std::uint32_t*>(problem.auxiliary);
+    arguments.mask_words = static_cast<int>(problem.auxiliary_pitch / kMaskWordBits);
+  }
+  return arguments;
+}
 
 /// In a subtile of 64 x 64 a thread has fragments of two neighbouring elements of D: in `unit` 0 to 7 of
 /// eight columns, and in `half` 0 and 1 of the 16 rows of its warp. Rows and columns may lie outside of D.

@@ -3,7 +3,6 @@
 
 #include <cstdint>
 
-#include "gemm/launch/source_launch.cuh"
 #include "gemm/problem/gemm.h"
 #include "ptx/convert.cuh"
 #include "ptx/core.cuh"
@@ -13,6 +12,14 @@
 #include "ptx/trace.cuh"
 
 namespace gemm {
+
+/// alpha, beta and C for threads that load it themselves.
+struct SourceArguments {
+  float alpha;
+  float beta;
+  const bf16* c;         // [m][pitch]
+  std::int64_t c_pitch;  // elements
+};
 
 /// Both halves of a register with two bf16, the lower one first.
 struct FloatPair {

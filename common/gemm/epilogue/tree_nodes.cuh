@@ -4,11 +4,12 @@
 #include <cstdint>
 
 #include "gemm/epilogue/epilogue_nodes.cuh"
+#include "gemm/epilogue/epilogue_place.cuh"
 #include "gemm/epilogue/source_fragment.cuh"
-#include "gemm/launch/tree_launch.cuh"
 #include "gemm/pipeline/ring.cuh"
 #include "gemm/pipeline/subtile_loader.cuh"
 #include "gemm/problem/bf16.h"
+#include "gemm/problem/problem.h"
 #include "ptx/core.cuh"
 #include "ptx/ldmatrix.cuh"
 #include "ptx/memory.cuh"

@@ -6,9 +6,9 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "gemm/launch/typed_launch.cuh"
 #include "gemm/problem/gemm.h"
 #include "gemm/problem/types.h"
+#include "gemm/tile/byte_tile.cuh"
 #include "gemm/tile/typed_slab.cuh"
 #include "gemm/tile/wgmma_tile.cuh"
 #include "ptx/convert.cuh"

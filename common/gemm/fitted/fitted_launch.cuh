@@ -11,7 +11,7 @@
 #include "gemm/fitted/fitted_plan.h"
 #include "gemm/fitted/fitted_store.cuh"
 #include "gemm/fitted/reduction.cuh"
-#include "gemm/launch/persistent_launch.cuh"
+#include "gemm/launch/grids.cuh"
 #include "gemm/pipeline/lockstep.cuh"
 #include "gemm/problem/gemm.h"
 #include "gemm/problem/step.h"
@@ -90,9 +90,9 @@ template <auto kKernel, typename T, typename Shared, int kThreads, typename Exch
 struct FittedLaunch {
   /// As many CTAs as the GPU holds.
   static ptx::LaunchShape full_launch(const ClusterShape& cluster) {
-    return persistent_launch<kKernel>({.block = {kThreads},
-                                       .cluster = {static_cast<unsigned>(cluster.ctas())},
-                                       .shared_bytes = kSharedBytes<Shared>});
+    return persistent_launch(ptx::kernel_handle(kKernel), {.block = {kThreads},
+                                                           .cluster = {static_cast<unsigned>(cluster.ctas())},
+                                                           .shared_bytes = kSharedBytes<Shared>});
   }
   static ptx::LaunchShape launch_shape(const FittedPlan& plan) {
     auto launch = full_launch(plan.cluster);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstdint>
 #include <numeric>
 
 #include "gemm/problem/gemm.h"
@@ -10,6 +11,18 @@
 #include "ptx/memory.cuh"
 
 namespace gemm {
+
+/// Scales of B, one for 128 x 128 elements, in device memory.
+struct BlockScales {
+  const float* values;  // [n / 128][pitch], k / 128
+  std::int64_t pitch;
+  int n;
+
+  /// The scales of row `row` of B, [k / 128]. A tile may hang over N, where there are none.
+  __device__ __forceinline__ const float* row_scales(int row) const {
+    return values + (row < n ? row : n - 1) / kScaleBlock * pitch;
+  }
+};
 
 /// Columns of one multiplication: a block of B's scales where the tile has whole ones, or else all of it.
 constexpr int part_columns(int tile_columns) {

@@ -3,9 +3,10 @@
 
 #include <cstdint>
 
-#include "gemm/launch/typed_launch.cuh"
 #include "gemm/pipeline/ring.cuh"
+#include "gemm/problem/gemm.h"
 #include "gemm/schedule/raster.h"
+#include "gemm/tile/byte_tile.cuh"
 #include "ptx/core.cuh"
 #include "ptx/mbarrier.cuh"
 #include "ptx/tensor_map.h"

@@ -1,8 +1,9 @@
 // The producers of step 45: packed weights, activations, and for each group of K its scales.
 #pragma once
 
-#include "gemm/launch/weight_launch.cuh"
 #include "gemm/pipeline/ring.cuh"
+#include "gemm/problem/gemm.h"
+#include "gemm/problem/weights.h"
 #include "gemm/schedule/decomposition.h"
 #include "gemm/schedule/raster.h"
 #include "gemm/tile/weight_tile.cuh"
@@ -13,8 +14,8 @@
 
 namespace gemm {
 
-/// Loads the k-tiles of all work tiles of the CTA into the ring; the shape is that of a WeightLaunch, and a
-/// k-tile of the work tiles is a group. One thread.
+/// Loads the k-tiles of all work tiles of the CTA into the ring; the rows of the shape are those of the
+/// weights, and a k-tile of the work tiles is a group. One thread.
 template <typename T, int kStages>
 __device__ __forceinline__ void produce_weight_tiles(Ring<T, kStages>& ring, const Shape& shape,
                                                      const Raster& raster, TileScheduler scheduler,

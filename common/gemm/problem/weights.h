@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
 
 #include "gemm/problem/gemm.h"
 #include "gemm/problem/types.h"
@@ -13,6 +12,9 @@ namespace gemm {
 /// A block of weights: the rows of a wgmma, by four slabs of K. 128 threads have 32 weights of it each.
 inline constexpr int kWeightRows = 64;
 inline constexpr int kWeightK = 64;
+
+/// Rows of 256 bytes, of which packed weights are made where TMA is concerned.
+inline constexpr int kWeightLine = 256;
 
 /// Bytes of a block.
 constexpr int weight_block_bytes(Type type) {
@@ -48,18 +50,6 @@ constexpr WeightPlace weight_place(Type type, int rows, int n, int k) {
 constexpr std::uint32_t stored_weight(Type type, std::uint32_t bits) {
   if (type == Type::kInt4) return (bits ^ 0x8u) & 0xfu;
   return type == Type::kInt8 ? (bits ^ 0x80u) & 0xffu : bits;
-}
-
-/// "", or what is wrong with the size of weights [N][K] that have a scale for every `group` elements of K.
-inline std::string violated_weight_rule(const Shape& shape, int group) {
-  if (shape.k % group != 0)
-    return "the weights have a scale for every " + std::to_string(group) + " elements of K, and K is " +
-           std::to_string(shape.k) + ": K must be a multiple of " + std::to_string(group) +
-           ", so that the last group is whole";
-  if (shape.n % kWeightRows != 0)
-    return "weights are packed in blocks of " + std::to_string(kWeightRows) + " rows, and N is " +
-           std::to_string(shape.n) + ": N must be a multiple of " + std::to_string(kWeightRows);
-  return "";
 }
 
 }  // namespace gemm

@@ -1,4 +1,5 @@
 #include "harness/base/problem.h"
+#include "gemm/problem/check_problem.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -73,7 +73,7 @@ class Checks {
       for (const Entry& entry : entries_) {
         const gemm::Epilogue epilogue = epilogue_of(entry, options_.form.epilogue, entries_.size() == 1);
         // Kernels with other types, or with more than a bias and an activation, have another problem.
-        const bool is_dense = !options_.groups.empty() && !entry.variant->groups;
+        const bool is_dense = !options_.groups.empty() && !entry.variant->takes_groups();
         const bool is_other = form.types != entry.variant->types || form.epilogue.has_more() ||
                               epilogue.has_more() || is_dense != was_dense;
         was_dense = is_dense;
@@ -121,7 +121,7 @@ class Checks {
                        {"summary", result.summary}});
     add_error(record_.back(), result);
     if (!epilogue.is_plain()) record_.back()["epilogue"] = harness::to_string(epilogue);
-    if (!options_.groups.empty() && entry.variant->groups) record_.back()["groups"] = options_.groups;
+    if (!options_.groups.empty() && entry.variant->takes_groups()) record_.back()["groups"] = options_.groups;
     if (options_.counters) {
       const EmulatorCounters counters = take_emulator_counters();
       fmt::print("\n{}\n", counters.table);

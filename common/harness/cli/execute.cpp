@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "gemm/problem/check_problem.h"
 #include "harness/backend/backend.h"
 #include "harness/backend/emulator_control.h"
 #include "harness/base/output.h"
@@ -134,19 +135,21 @@ void check_groups(const std::vector<Entry>& entries, const std::vector<gemm::Sha
   if (options.groups.empty()) return;
   const int capacity = parse_capacity(options.groups);
   if (shapes.empty()) throw Error("--groups divides the rows of A, so it needs a shape: name one, MxNxK");
-  const bool is_race = options.time && std::any_of(entries.begin(), entries.end(),
-                                                   [](const Entry& entry) { return entry.variant->groups; });
+  const bool is_race = options.time && std::any_of(entries.begin(), entries.end(), [](const Entry& entry) {
+                         return entry.variant->takes_groups();
+                       });
   for (const Entry& entry : entries) {
-    if (is_race && !entry.variant->groups) continue;
-    if (!entry.variant->groups)
+    if (is_race && !entry.variant->takes_groups()) continue;
+    if (!entry.variant->takes_groups())
       throw Error(fmt::format("step {} multiplies all rows of A by one B: --groups is for steps 52 to 54",
                               entry.step->name));
-    if (parse_placement(options.groups) != 0 && !entry.variant->placed)
+    if (parse_placement(options.groups) != 0 && !entry.variant->takes_placed_groups())
       throw Error(fmt::format(
           "step {} takes groups that are rows of one A: leave out the @ and what follows it, or take step 54",
           entry.step->name));
-    if (entry.variant->masked != (capacity > 0))
-      throw Error(entry.variant->masked
+    const bool is_masked = entry.variant->groups == gemm::GroupForm::kMasked;
+    if (is_masked != (capacity > 0))
+      throw Error(is_masked
                       ? fmt::format("step {} takes groups with room for as many rows each: append it to the "
                                     "counts, --groups 16,0,64/64",
                                     entry.step->name)

@@ -76,7 +76,7 @@ Record time_all(const std::vector<Entry>& entries, const std::vector<gemm::Shape
                                  return gemm::prepare(*resolved(entry, problem.shape).variant, problem);
                                },
                            .epilogue = epilogue_of(entry, options.form.epilogue, entries.size() == 1),
-                           .dense = !options.groups.empty() && !entry.variant->groups});
+                           .dense = !options.groups.empty() && !entry.variant->takes_groups()});
   }
   Record record = new_record(device, timing);
   for (const gemm::Shape& shape : shapes) {

@@ -222,7 +222,7 @@ std::string k_tiles_of(const gemm::Variant& variant, const gemm::Shape& shape) {
 
 /// Gives the cases of a variant with groups some, in turn.
 void use_groups(const gemm::Step& step, const gemm::Variant& variant, std::vector<CheckCase>& cases) {
-  if (!variant.groups) return;
+  if (!variant.takes_groups()) return;
   struct Use {
     int groups;
     GroupSizes distribution;
@@ -243,7 +243,7 @@ void use_groups(const gemm::Step& step, const gemm::Variant& variant, std::vecto
     CheckCase& one = cases[i];
     const auto& [groups, distribution, guard_rows] = kUses[i % std::size(kUses)];
     if (groups == 0) continue;
-    if (variant.masked) {
+    if (variant.groups == gemm::GroupForm::kMasked) {
       // Of few groups one is full, and that is a tile and a half; of many each has a few rows. Later cases
       // are there for their shapes, and have one group.
       const bool few = i == 0;
@@ -263,9 +263,9 @@ void use_groups(const gemm::Step& step, const gemm::Variant& variant, std::vecto
     const int guards = (groups - 1) * guard_rows < one.shape.m ? guard_rows : 0;
     one.groups = place_groups(draw_groups(groups, one.shape.m - (groups - 1) * guards, distribution, i + 1),
                               guards, one.shape.m);
-    if (variant.placed && guards > 0) {
+    if (variant.takes_placed_groups() && guards > 0) {
       one.placement = i + 1;
-      one.device_only = !variant.needs_known;
+      one.device_only = variant.groups != gemm::GroupForm::kPlacedKnown;
       if (i == 0 && one.device_only) one.launches = 2;
     }
     one.why = fmt::format(

@@ -515,12 +515,13 @@ int run_injected_faults(const gemm::Step& step, const gemm::Variant& variant) {
     const int more = inject(step, variant, fullest, faults);
     failures = more < 0 ? more : failures + more;
   }
-  if (failures >= 0 && variant.groups) {
+  if (failures >= 0 && variant.takes_groups()) {
     const gemm::Shape shape = injected_fault_shape(step.contract, variant.tile);
-    const int capacity = variant.masked ? shape.m / kMaskedFaultGroups : 0;
+    const bool masked = variant.groups == gemm::GroupForm::kMasked;
+    const int capacity = masked ? shape.m / kMaskedFaultGroups : 0;
     const int more = inject(step, variant, {}, group_faults(),
-                            variant.masked ? masked_fault_groups(shape) : grouped_fault_groups(shape),
-                            capacity, variant.placed ? 1 : 0);
+                            masked ? masked_fault_groups(shape) : grouped_fault_groups(shape), capacity,
+                            variant.takes_placed_groups() ? 1 : 0);
     failures = more < 0 ? more : failures + more;
   }
   if (failures < 0) return kExitMismatch;

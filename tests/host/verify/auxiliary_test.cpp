@@ -398,7 +398,7 @@ TEST_CASE("auxiliary: of a mask both bits are right where the sign cannot be kno
 TEST_CASE("auxiliary: a problem whose tensor cannot be right is refused in one sentence") {
   gemm::Variant variant;
   variant.name = "mine";
-  variant.prepare_problem = [](const gemm::Problem&) { return gemm::Launcher(); };
+  variant.prepare = [](const gemm::Problem&) { return gemm::Launcher(); };
   gemm::Problem problem;
   problem.shape = {64, 144, 32};
   alignas(16) std::uint32_t memory[64] = {};

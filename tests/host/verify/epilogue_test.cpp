@@ -202,7 +202,7 @@ TEST_CASE("epilogue: names are read, and what is unknown is refused with the nea
 
 TEST_CASE("epilogue: a bias or a C of the wrong length is refused in a sentence") {
   gemm::Variant variant;
-  variant.prepare_problem = [](const gemm::Problem&) -> gemm::Launcher { return nullptr; };
+  variant.prepare = [](const gemm::Problem&) -> gemm::Launcher { return nullptr; };
   gemm::Problem problem(gemm::Gemm{{8, 16, 8}, nullptr, nullptr, nullptr});
   problem.epilogue.bias = Bias::kColumn;
   problem.bias_length = 8;

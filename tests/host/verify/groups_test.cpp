@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "catch.h"
+#include "gemm/problem/check_problem.h"
 #include "gemm/problem/groups.h"
 #include "gemm/problem/step.h"
 #include "harness/backend/backend.h"
@@ -258,7 +259,7 @@ TEST_CASE("groups: a variant that takes none refuses them") {
   CHECK_NOTHROW(gemm::prepare(variant, problem));
   problem.groups = {{0, 4}};
   CHECK_THROWS_AS(gemm::prepare(variant, problem), std::invalid_argument);
-  variant.groups = true;
+  variant.groups = gemm::GroupForm::kRows;
   CHECK_NOTHROW(gemm::prepare(variant, problem));
   problem.groups = {{0, 5}};
   CHECK_THROWS_AS(gemm::prepare(variant, problem), std::invalid_argument);

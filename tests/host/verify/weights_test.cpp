@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "catch.h"
+#include "gemm/problem/check_problem.h"
 #include "gemm/problem/weights.h"
 #include "harness/verify/verify.h"
 

@@ -6,6 +6,7 @@
 #include <limits>
 #include <vector>
 
+#include "gemm/problem/check_problem.h"
 #include "gemm/problem/weights.h"
 #include "harness/backend/backend.h"
 #include "harness/backend/device_reference.h"

@@ -8,6 +8,7 @@
 #include <tuple>
 #include <vector>
 
+#include "gemm/problem/check_problem.h"
 #include "harness/backend/backend.h"
 #include "harness/backend/device_reference.h"
 #include "harness/backend/emulator_control.h"
