@@ -18,6 +18,10 @@ macro(gemm_slow_or_fast name label)
   endif()
 endmacro()
 
+# What tools/test runs before a push has the label `push` beside `fast`: the emulator's rules, the units of the libraries and the harness,
+# one mutant for each rule, and each step once. All that they compile must stay within a few minutes of one processor.
+set(GEMM_PROGRAMS_BEFORE_A_PUSH tests_emulator tests_gemm tests_host tests_mutants tests_steps_once)
+
 # Sets `cost` to what ctest sorts by where it has not run a test yet: the slow ones first, so that none is left running alone.
 function(gemm_test_cost label cost)
   set(${cost} 0 PARENT_SCOPE)
@@ -37,6 +41,9 @@ function(gemm_add_test name label program)
   endif()
   add_test(NAME "${name}" COMMAND ${program} ${ARGN} ${configurations})
   gemm_test_cost(${label} cost)
+  if(label STREQUAL "fast" AND program IN_LIST GEMM_PROGRAMS_BEFORE_A_PUSH)
+    list(APPEND label push)
+  endif()
   set_tests_properties("${name}" PROPERTIES LABELS "${label}" TIMEOUT ${timeout} COST ${cost} REQUIRED_FILES "$<TARGET_FILE:${program}>")
 endfunction()
 

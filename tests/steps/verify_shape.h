@@ -50,3 +50,13 @@ inline void verify(const gemm::Step& step, const gemm::Variant& variant, gemm::S
   INFO(result.report);
   CHECK(result.ok);
 }
+
+/// The variant on shapes that begin a second tile along each extent, that lie inside one tile, and whose
+/// edges are odd.
+inline void verify_where_edges_meet(const gemm::Step& step, const gemm::Variant& variant) {
+  verify(step, variant,
+         inside_contract(step, {variant.tile.m + 1, variant.tile.n + 7, 2 * variant.tile.k + 5}),
+         harness::Pattern::kExact, 1);
+  verify(step, variant, inside_contract(step, {33, 31, 1}), harness::Pattern::kExact, 2);
+  verify(step, variant, inside_contract(step, {70, 90, 129}), harness::Pattern::kNormal, 3);
+}

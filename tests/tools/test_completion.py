@@ -72,7 +72,7 @@ class Completion(SandboxTest):
         self.assertLessEqual({"--backend", "--check", "--counters", "--help", "--json", "--trace", "--trace-ctas", "--variant"}, run)
         self.assertEqual(compare - run, {"--population", "--suite"})
         self.assert_offered("tools/clean --", "--all", "--dry", "--help")
-        self.assert_offered("tools/test --b", "--build-all")
+        self.assert_offered("tools/test --a", "--all")
         self.assert_offered("tools/tables.py --", "--check", "--help")
         self.assert_offered("tools/sass 02 --f", "--full")
         self.assert_offered("tools/sweep --t", "--tile")

@@ -415,18 +415,19 @@ class Machine(SandboxTest):
 
 
 CTEST = r"""
-names='' pattern=
+names='' pattern='' label=''
 while (($# > 0)); do
   case $1 in
     --test-dir) folder=$2 ;; --output-junit) report=$2 ;; -N) names=plain ;; --show-only=json-v1) names=json ;;
     -R) pattern=$2 ;;
+    -L) label=$2 ;;
   esac
   shift
 done
 if [ "$names" = json ]; then  # as ctest indents it
   echo '{ "tests" : ['
-  while read -r name program; do
-    [[ $name =~ $pattern ]] || continue
+  while read -r name program labels; do
+    [[ $name =~ $pattern && $labels =~ $label ]] || continue
     printf '{\n  "command" :\n  [\n    "%s"\n  ],\n  "name" : "%s",\n  "properties" : [\n    {\n' "$folder/$program" "$name"
     printf '      "name" : "REQUIRED_FILES",\n      "value" :\n      [\n        "%s",\n        "/elsewhere"\n      ]\n' "$folder/$program"
     printf '    },\n    {\n      "name" : "WORKING_DIRECTORY",\n      "value" : "%s"\n    }\n' "$folder/tests"
@@ -482,18 +483,46 @@ class Test(SandboxTest):
 
     def test_the_sum_is_the_last_line(self):
         self.results(emulator="10 0 1", emulator_asan="5 0 0")
-        done = self.run_tool("test")
+        done = self.run_tool("test", "--all")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(done.stdout.splitlines()[-1], "14 passed, 0 failed, 1 skipped")
         self.assertRegex(done.stdout, r"(?m)^emulator: 9 of 10 passed, 1 skipped in \d+ s$")
         self.assertRegex(done.stdout, r"(?m)^emulator under ASan and UBSan: 5 of 5 passed in \d+ s$")
         self.assertIn("GPU build: not tested, nvcc is not here", done.stdout)
+        self.assertNotIn("left out", done.stdout)
 
     def test_a_failure_makes_the_status(self):
         self.results(emulator="10 2 1", emulator_asan="5 0 0")
-        done = self.run_tool("test")
+        done = self.run_tool("test", "--all")
         self.assertEqual(done.returncode, 1)
         self.assertEqual(done.stdout.splitlines()[-1], "12 passed, 2 failed, 1 skipped")
+
+    def test_without_arguments_it_is_what_one_runs_before_a_push(self):
+        self.listed("host.raster tests/tests_host fast push\nsteps.11.x tests/tests_steps_11 fast\n")
+        done = self.run_tool("test")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(self.built(), ["build.ninja", "tests/tests_host"])
+        self.assertTrue(any("--output-junit" in call and "-L push" in call for call in self.calls()))
+        self.assertRegex(done.stdout, r"(?m)^before a push: 2 of 2 passed in \d+ s$")
+        self.assertIn("left out: 7 tests of the emulator's build", done.stdout)
+        self.assertNotIn("Sanitizer and UBSan:", done.stdout)
+
+    def test_arguments_of_ctest_are_looked_at_before_anything_is_built(self):
+        for arguments, texts in ((["--bogus"], ["ctest has no argument '--bogus'", "-R PATTERN"]),
+                                 (["-R"], ["-R needs a value"]),
+                                 (["-N", "-LE"], ["-LE needs a value"]),
+                                 (["raster"], ["ctest has no argument 'raster'"]),
+                                 ([], ["after -- come arguments of ctest"])):
+            self.assert_refused(self.run_tool("test", "emulator", "--", *arguments), *texts)
+        self.assertEqual(self.calls(), [])
+        self.fake("cmake", "exit 1")
+        self.assert_refused(self.run_tool("test", "--", "-R", "["), "'[' is not a regular expression")
+
+    def test_a_help_that_cannot_be_written_ends_there(self):
+        with open("/dev/full", "w", encoding="utf-8") as full:
+            done = subprocess.run([self.repository / "tools/test", "--help"], stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+        self.assertEqual(done.returncode, 2)
+        self.assertEqual(self.calls(), [])
 
     def test_gpu_tests_without_a_gpu_count_as_skipped(self):
         self.results(gpu="4 0 0")
@@ -507,13 +536,13 @@ class Test(SandboxTest):
 
     def test_without_a_gpu_its_tests_are_built_only_on_request(self):
         self.results(gpu="4 0 0")
-        (self.repository / "build/gpu/tests.txt").write_text("sass.machine_code bin/sass_reader\nptxas.no_spills kernel.cu.o\n")
+        (self.repository / "build/gpu/tests.txt").write_text("sass.machine_code bin/sass_reader ptxas\nptxas.no_spills kernel.cu.o ptxas\n")
         (self.repository / "build/gpu/build.ninja").touch()
         nvcc = make_executable(self.folder / "toolkit/bin/nvcc", '#!/bin/bash\necho "#$ TOP=$(dirname "$0")/.."\n')
         self.fake("cuobjdump", "")
         self.fake("nvdisasm", "")
         for arguments, targets in ((["gpu"], ["build.ninja", "bin/sass_reader kernel.cu.o"]),
-                                   (["--build-all", "gpu"], ["all roofline sweep measuring time_plans"])):
+                                   (["--all", "gpu"], ["all roofline sweep measuring time_plans"])):
             self.log.unlink(missing_ok=True)
             self.run_tool("test", *arguments, CUDACXX=str(nvcc))
             self.assertEqual(self.built(), targets)
@@ -528,7 +557,7 @@ class Test(SandboxTest):
 
     def test_the_slowest_tests_and_the_seconds_of_the_labels_come_before_the_sum(self):
         self.results(emulator="10 0 1", emulator_asan="5 0 0")
-        lines = self.run_tool("test").stdout.splitlines()
+        lines = self.run_tool("test", "--all").stdout.splitlines()
         begin = lines.index("slowest tests:")
         self.assertEqual(lines[begin + 1:], [
             "    11.5 s  steps.12.slow", "    11.5 s  steps.12.slow", '     0.2 s  host.a "b" < c', '     0.2 s  host.a "b" < c',
@@ -580,7 +609,7 @@ class Test(SandboxTest):
         self.assertIn("building all for the emulator preset failed", done.stderr)
 
     def test_an_unknown_part_is_refused(self):
-        self.assert_refused(self.run_tool("test", "cpu"), "'cpu'", "emulator, asan and gpu")
+        self.assert_refused(self.run_tool("test", "cpu"), "'cpu'", "--all", "emulator, asan and gpu")
 
 
 class PtxasLog(SandboxTest):

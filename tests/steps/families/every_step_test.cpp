@@ -52,13 +52,7 @@ TEST_CASE("the default variant is exact on sampled shapes", "[device]") {
 TEST_CASE("all variants are exact where edges meet", "[device]") {
   if (skip_where_step_cannot_run()) return;
   const gemm::Step& step = step_under_test();
-  for (const gemm::Variant& variant : step.variants) {
-    verify(step, variant,
-           inside_contract(step, {variant.tile.m + 1, variant.tile.n + 7, 2 * variant.tile.k + 5}),
-           harness::Pattern::kExact, 1);
-    verify(step, variant, inside_contract(step, {33, 31, 1}), harness::Pattern::kExact, 2);
-    verify(step, variant, inside_contract(step, {70, 90, 129}), harness::Pattern::kNormal, 3);
-  }
+  for (const gemm::Variant& variant : step.variants) verify_where_edges_meet(step, variant);
 }
 
 TEST_CASE("pipelines start and drain at every number of k-tiles", "[device]") {
