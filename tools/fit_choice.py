@@ -1,35 +1,16 @@
 #!/usr/bin/env python3
-"""Learns the correction of step 22's model (steps/22_peak/learned.h) from plans that were measured.
+"""Learns the correction of step 22's model (common/gemm/fitted/learned_network.h) from plans that were measured.
 
 Usage: tools/fit_choice.py [--check]
 
-docs/results/plans_h200.txt.xz has a line for every plan that was worth a measurement: shape, tile, plan, microseconds. A line with a '#'
-says what is new in the kernels behind it:
-* Before the second one are 1012 shapes, 738 of them random. Before the first, tiles whose K is cut were timed again on 102 of them when their kernel
-  changed; on the others older times of such tiles were kept only where they are more than 12 % behind the fastest. Tiles whose K is not cut in a
-  cluster begin in another order since then: plans of theirs that this concerns are left out.
-* Behind the first one are 139 random shapes, 190 of seed 7741 with few rows, with a short K, or with few tiles, 106 of seed 8080 with at most 300
-  tiles of 128 x 128, and 84 random shapes of seed 1729, whether the model thought much of these plans or not.
-* Behind the second one are 761 random shapes of seeds 271828, 161803 and 141421, 150 of seed 173205 whose rows start on no line, 153 of seed 223606 with
-  few tiles, and 88 of seed 244949 with at most 224 rows or columns; 807 random shapes of seed 577215, 136 of seed 693147 with at most 224 rows or
-  columns, 79 of seed 230258 with 300 GFLOP or more, and 160 of seed 662607 with few rows before a wide layer of weights. What one CTA reads alone
-  is no multicast there. A feature says which of the older plans this would have changed, those with clusters of one row or one column, and the
-  trees that are written are those without it.
-* Behind the third one are 60 random shapes of seed 555777. Clusters take less time since then, at any length of a launch: their kernels end without
-  a barrier, and those without stream-K tiles have no code for them. Both were timed, on 147 plans of launches from 10 to 36 us; the older times are
-  taken as so much shorter.
-* Behind the fourth one are 1118 random shapes of seeds 838383 and 747474: of each four plans of whole tiles and up to ten with stream-K tiles. The
-  partials of these are fetched through the ring since then; older plans with stream-K tiles are left out.
-docs/results/plans_h100.txt.xz has 89 random shapes of seed 918273, timed on an H100 with the kernels of the third '#', and, as behind the fourth one,
-272 of seed 626262.
-Plans behind a '#' count twice, the first of the H100 four times, shapes of much work three times, and plans less the further they are behind
-the fastest. Plans of tiles that the step no longer has are left out.
-steps/22_peak/choice.h predicts each by arithmetic; a sum of decision trees is fitted to the logarithm of what it is wrong by. Doubts stand
-outside: trees would learn them away, since a doubtful plan was measured only where it was promising.
-The last 1242 shapes and those of the H100 were timed with tools/fit_program (cmake --build build/gpu --target time_plans; build/gpu/bin/time_plans --help), whose lines are
-those of the file. It takes a seed that no race reports.
---check fits to three quarters of the shapes at a time and says what the choice loses on the rest; nothing is written. Needs numpy and
-scikit-learn (python3 -m pip install scikit-learn) and a C++ compiler.
+docs/results/plans_h200.txt.xz and plans_h100.txt.xz have the plans; their first lines say what each set of them is, and how much it weighs.
+steps/22_peak/choice.h predicts each plan by arithmetic, and a network of two hidden layers learns the logarithm of what it is wrong by. It
+sees what common/gemm/fitted/plan_features.h names; the file that is written says the names, and the program does not compile with others.
+Two losses are added: how far the corrected times are from the measured ones, near the fastest plan, and what a choice by them costs. That
+is the expected regret of a choice which takes a plan the more likely the shorter the corrected time is. Doubts stand outside.
+--check fits networks of several sizes to three quarters of the shapes at a time and says what the choice loses on the rest; nothing is
+written. New plans: cmake --build build/gpu --target time_plans; build/gpu/bin/time_plans --help. It takes a seed that no race reports.
+Needs numpy (python3 -m pip install numpy) and a C++ compiler.
 """
 import pathlib
 import sys
@@ -38,129 +19,222 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "lib"))
 import program  # noqa: F401 (first, for Ctrl-C)
 import argparse
 import lzma
-import math
+import re
 import subprocess
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-PLANS = ROOT / "docs/results/plans_h200.txt.xz"
-H100_PLANS = ROOT / "docs/results/plans_h100.txt.xz"
-H100_WEIGHT = 4.0  # of its first plans, which are few
-LEARNED = ROOT / "steps/22_peak/learned.h"
-TREES = {"max_iter": 300, "learning_rate": 0.08, "max_leaf_nodes": 64, "max_depth": 14, "min_samples_leaf": 15, "l2_regularization": 1.0,
-         "early_stopping": False, "random_state": 0}
-SHORTER_US = 0.48  # clusters of the fitted kernel since their end has no barrier: mean of 147 plans
-SHORTER_WHOLE_US = 0.35  # and more without stream-K tiles
-MUCH_WORK = 3e11  # FLOP of a shape: few of the shapes have as much
-HEADER = """// Generated by tools/fit_choice.py: what the model of choice.h is wrong by, learned from measured plans.
+PLANS = {"h200": ROOT / "docs/results/plans_h200.txt.xz", "h100": ROOT / "docs/results/plans_h100.txt.xz"}
+LEARNED = ROOT / "common/gemm/fitted/learned_network.h"
+HIDDEN = (64, 32)  # the smallest whose loss on shapes that were left out is at most 1.5 %
+CHECKED = ((16, 8), (32, 16), (32, 32), (64, 32), (96, 48))
+EPOCHS, SHAPES_AT_ONCE, RATE = 150, 128, 4e-3
+SOFTNESS = 0.02  # plans whose times differ by this much are about equally likely
+REGRET, ACCURACY, DECAY = 4.0, 25.0, 1e-5  # weights of what is minimised
+WIDEST = 4.0  # inputs are kept within so many standard deviations: nothing is known beyond
+DIGITS = 999  # a weight is a whole number up to this, times one number for each layer
+
+
+def measured(text):
+    """Yields of every plan its line and the weight of its set."""
+    weight = None
+    for line in text.splitlines():
+        if line.startswith("# set "):
+            weight = float(re.match(r"# set \w+ weight ([\d.]+): ", line)[1])
+        elif not line.startswith("#"):
+            yield line, weight
+
+
+def predicted(lines, card):
+    """The names of the features, and of every plan: time by arithmetic, doubt, features."""
+    with tempfile.TemporaryDirectory() as folder:
+        asked = pathlib.Path(folder) / "features"
+        subprocess.run(["c++", "-std=c++20", "-O1", f"-I{ROOT}/common", f"-I{ROOT}/steps/22_peak",
+                        str(ROOT / "tools/fit_program/features.cpp"), "-o", str(asked)], check=True)
+        done = subprocess.run([str(asked), card], input="\n".join(lines) + "\n", capture_output=True, text=True, check=True)
+    names, *rows = done.stdout.splitlines()
+    return names.split()[2:], [[float(word) for word in row.split()] for row in rows]
+
+
+class Plans:
+    """All plans, those of a shape one after the other. Logarithms of times are natural ones."""
+
+    def __init__(self, numpy):
+        rows, times, weights, shapes, self.cards = [], [], [], [], []
+        for card, path in PLANS.items():
+            plans = sorted(measured(lzma.decompress(path.read_bytes()).decode()), key=lambda plan: plan[0].split()[:3])
+            self.names, features = predicted([line for line, _ in plans], card)
+            rows += features
+            weights += [weight for _, weight in plans]
+            times += [float(line.split()[-1]) for line, _ in plans]
+            shapes += [(card, *line.split()[:3]) for line, _ in plans]
+        starts = [i for i, shape in enumerate(shapes) if i == 0 or shape != shapes[i - 1]]
+        self.cards = numpy.array([shapes[i][0] for i in starts])  # of each shape
+        self.starts, self.ends = numpy.array(starts), numpy.array([*starts[1:], len(shapes)])
+        rows = numpy.array(rows)
+        self.us, self.doubt, self.features = numpy.log(rows[:, 0]), numpy.log(rows[:, 1]), rows[:, 2:].astype(numpy.float32)
+        self.wrong_by = numpy.log(times) - self.us
+        fastest = numpy.minimum.reduceat(numpy.log(times), self.starts)
+        self.behind = numpy.log(times) - numpy.repeat(fastest, self.ends - self.starts)
+        self.shape_weight = numpy.maximum.reduceat(numpy.array(weights), self.starts)
+        self.weight = numpy.array(weights) * numpy.exp(-4 * numpy.expm1(self.behind))
+
+    def of(self, numpy, shapes):
+        """The numbers of these shapes' plans, where each shape's begin among them, and whose each is."""
+        counts = self.ends[shapes] - self.starts[shapes]
+        begins = numpy.cumsum(counts) - counts
+        owner = numpy.repeat(numpy.arange(len(shapes)), counts)
+        return numpy.arange(counts.sum()) - begins[owner] + self.starts[shapes][owner], begins, owner
+
+
+class Network:
+    """Two hidden layers whose units are 0 where their sum is negative."""
+
+    def __init__(self, numpy, features, hidden, random):
+        self.numpy = numpy
+        self.mean, self.scale = features.mean(0, numpy.float64), 1 / (features.std(0, numpy.float64) + 1e-6)
+        sizes = [features.shape[1], *hidden, 1]
+        self.weights = [random.normal(0, (1 / one)**0.5, (one, next_one)).astype(numpy.float32) for one, next_one in zip(sizes, sizes[1:])]
+        self.biases = [numpy.zeros(size, numpy.float32) for size in sizes[1:]]
+
+    def layers(self, features):
+        """What each layer's units say, the inputs first."""
+        said = [self.numpy.clip((features - self.mean) * self.scale, -WIDEST, WIDEST).astype(self.numpy.float32)]
+        for weights, biases in zip(self.weights[:-1], self.biases[:-1]):
+            said.append(self.numpy.maximum(said[-1] @ weights + biases, 0))
+        return [*said, (said[-1] @ self.weights[-1] + self.biases[-1])[:, 0]]
+
+    def gradients(self, said, wanted):
+        """Of weights and biases, from what the sum should be more of, for each plan."""
+        wanted, of_weights, of_biases = wanted[:, None].astype(self.numpy.float32), [], []
+        for layer in reversed(range(len(self.weights))):
+            of_weights.insert(0, said[layer].T @ wanted + DECAY * self.weights[layer])
+            of_biases.insert(0, wanted.sum(0))
+            wanted = wanted @ self.weights[layer].T * (said[layer] > 0)
+        return of_weights + of_biases
+
+    def rounded(self):
+        """The same with weights as they are written; also gives the numbers that are written."""
+        written = []
+        for part in (self.weights, self.biases):
+            for i, values in enumerate(part):
+                unit = float("%.6g" % (abs(values).max() / DIGITS))
+                numbers = self.numpy.rint(values / unit).astype(int)
+                written.append((unit, numbers))
+                part[i] = numbers * unit
+        self.mean = self.numpy.array([float("%.5g" % value) for value in self.mean])
+        self.scale = self.numpy.array([float("%.5g" % value) for value in self.scale])
+        return written
+
+
+def fit(numpy, plans, shapes, hidden, progress):
+    """A network that is fitted to these shapes, by Adam (Kingma and Ba, arXiv 1412.6980)."""
+    random = numpy.random.default_rng(0)
+    network = Network(numpy, plans.features[plans.of(numpy, shapes)[0]], hidden, random)
+    parameters = network.weights + network.biases
+    means, squares = [[numpy.zeros_like(values) for values in parameters] for _ in range(2)]
+    step, steps = 0, EPOCHS * -(-len(shapes) // SHAPES_AT_ONCE)
+    for epoch in range(EPOCHS):
+        progress(epoch)
+        order = random.permutation(shapes)
+        for begin in range(0, len(order), SHAPES_AT_ONCE):
+            some = order[begin:begin + SHAPES_AT_ONCE]
+            chosen, begins, owner = plans.of(numpy, some)
+            said = network.layers(plans.features[chosen])
+            weight = plans.weight[chosen] / plans.weight[chosen].sum()
+            wanted = ACCURACY * 2 * weight * (said[-1] - plans.wrong_by[chosen])
+            likely = -(plans.us + plans.doubt)[chosen] - said[-1]
+            likely = numpy.exp((likely - numpy.maximum.reduceat(likely, begins)[owner]) / SOFTNESS)
+            likely /= numpy.add.reduceat(likely, begins)[owner]
+            behind = plans.behind[chosen]
+            regret = numpy.add.reduceat(likely * behind, begins)
+            weight = (plans.shape_weight[some] / plans.shape_weight[some].sum())[owner]
+            wanted -= REGRET * weight * likely * (behind - regret[owner]) / SOFTNESS
+            step += 1
+            rate = RATE * min(step / 200, 0.5 + 0.5 * numpy.cos(numpy.pi * step / steps))
+            for values, gradient, mean, square in zip(parameters, network.gradients(said, wanted), means, squares):
+                mean += 0.1 * (gradient - mean)
+                square += 0.001 * (gradient**2 - square)
+                values -= rate * mean / (1 - 0.9**step) / (numpy.sqrt(square / (1 - 0.999**step)) + 1e-8)
+    return network
+
+
+def loss(numpy, plans, corrections, card):
+    """The mean over this card's shapes of how much longer the plan takes that is chosen with these corrections."""
+    guesses = plans.us + plans.doubt + corrections
+    chosen = [begin + numpy.argmin(guesses[begin:end])
+              for begin, end, measured_on in zip(plans.starts, plans.ends, plans.cards) if measured_on == card]
+    return numpy.expm1(plans.behind[chosen].mean())
+
+
+def check(numpy, plans):
+    print("hidden units  weights  loss on an H200, on an H100")
+    print("%12s %8d %16.2f %% %12.2f %%" %
+          ("none", 0, *(100 * loss(numpy, plans, 0, card) for card in PLANS)))
+    part = numpy.random.default_rng(1).permutation(len(plans.starts)) % 4
+    for hidden in CHECKED:
+        corrections = numpy.zeros(len(plans.us))
+        for left_out in range(4):
+            network = fit(numpy, plans, numpy.flatnonzero(part != left_out), hidden, show)
+            network.rounded()
+            those = plans.of(numpy, numpy.flatnonzero(part == left_out))[0]
+            corrections[those] = network.layers(plans.features[those])[-1]
+        weights = sum(values.size for values in network.weights + network.biases)
+        show(None)
+        print("%12s %8d %16.2f %% %12.2f %%" %
+              ("%d, %d" % hidden, weights, *(100 * loss(numpy, plans, corrections, card) for card in PLANS)), flush=True)
+
+
+def show(epoch):
+    if sys.stderr.isatty():
+        sys.stderr.write("\r\033[K" if epoch is None else f"\rfitting: {100 * epoch // EPOCHS} %")
+
+
+def lines_of(words, end=""):
+    """The words with commas between, in lines of at most 118 characters."""
+    lines = ["   "]
+    for word in words:
+        if len(lines[-1]) + len(word) > 116:
+            lines.append("   ")
+        lines[-1] += f" {word},"
+    return "\n".join(lines) + end
+
+
+def header(network, names):
+    written = network.rounded()
+    inputs = [f'{{"{name}", {mean:.5g}, {scale:.5g}}}' for name, mean, scale in zip(names, network.mean, network.scale)]
+    text = f"""// Generated by tools/fit_choice.py: what the arithmetic of step 22's model is wrong by, learned from measured plans.
 #pragma once
 
 #include <array>
+#include <string_view>
 
-namespace gemm::step_22 {
+namespace gemm::learned {{
 
 // clang-format off
-/// A node of a tree: a feature and the largest value that goes to the left child, or (feature -1) a leaf and
-/// its value. Children are counted from the tree's root.
-struct LearnedNode { float value; signed char feature; unsigned char left, right; };
-inline constexpr double kLearnedMean = %s;
-inline constexpr std::array<int, %d> kLearnedTrees{%s};
-inline constexpr std::array<LearnedNode, %d> kLearnedNodes{{
-%s}};
-// clang-format on
+/// A feature that it was fitted to, with the mean, and one over the standard deviation.
+struct Input {{ std::string_view feature; double mean, scale; }};
+inline constexpr double kWidest = {WIDEST:g};  // inputs are kept within so many standard deviations
 
-}  // namespace gemm::step_22
+inline constexpr std::array<Input, {len(names)}> kInputs{{{{
+{lines_of(inputs)}
+}}}};
 """
+    count = len(network.weights)
+    for layer in range(count):
+        for what, (unit, numbers) in (("Weights", written[layer]), ("Biases", written[count + layer])):
+            shape = " [input][unit]," if what == "Weights" else ""
+            text += f"""
+//{shape} in units of
+inline constexpr double k{what}Unit{layer + 1} = {unit:g};
+inline constexpr std::array<short, {numbers.size}> k{what}{layer + 1}{{
+{lines_of(map(str, numbers.ravel()))}
+}};
+"""
+    return text + """// clang-format on
 
-
-def measured(plans, weight, since):
-    """Of every plan: its shape, its time, its weight, its line, and whether the kernel loaded differently then.
-
-    `weight` and `since`: of the first plans, and how many lines with a '#' were before them. Plans that nobody would choose weigh less."""
-    lines, weights, older = [], [], []
-    for line in lzma.decompress(plans.read_bytes()).decode().splitlines()[1:]:
-        if line.startswith("#"):
-            weight, since = 2.0, since + 1
-            continue
-        cluster = line.split()[5:7]
-        if since < 4 and line.split()[7] != "0":
-            continue
-        lines.append(line)
-        weights.append(weight)
-        if since < 3 and cluster != ["1", "1"] and "_split" not in line:
-            words = line.split()
-            shorter = SHORTER_US + (SHORTER_WHOLE_US if words[7] == "0" else 0.0)
-            lines[-1] = " ".join([*words[:-1], f"{float(words[-1]) - shorter:.3f}"])
-        older.append(1.0 if since < 2 and (cluster[0] == "1") != (cluster[1] == "1") else 0.0)
-    shapes = [(plans.name, *line.split()[:3]) for line in lines]
-    times = [float(line.split()[-1]) for line in lines]
-    fastest = {}
-    for shape, time in zip(shapes, times):
-        fastest[shape] = min(time, fastest.get(shape, time))
-    for i, line in enumerate(lines):
-        weights[i] *= math.exp(-4 * (times[i] / fastest[shapes[i]] - 1))
-        if 2.0 * math.prod(map(int, line.split()[:3])) > MUCH_WORK:
-            weights[i] *= 3
-    return shapes, times, weights, lines, older
-
-
-def predicted(lines, *card):
-    """Of every plan: time by arithmetic, time with the correction, doubt, features."""
-    with tempfile.TemporaryDirectory() as folder:
-        program = pathlib.Path(folder) / "features"
-        subprocess.run(["c++", "-std=c++20", "-O1", f"-I{ROOT}/common", f"-I{ROOT}/steps/22_peak",
-                        str(ROOT / "tools/fit_program/features.cpp"), "-o", str(program)], check=True)
-        done = subprocess.run([str(program), *card], input="\n".join(lines) + "\n", capture_output=True, text=True, check=True)
-    return [[float(word) for word in line.split()] for line in done.stdout.splitlines()]
-
-
-def losses(shapes, times, guesses):
-    """Of every shape: the time of the plan that is guessed to be fastest, over that of the fastest."""
-    chosen, fastest = {}, {}
-    for shape, time, guess in zip(shapes, times, guesses):
-        if shape not in chosen or guess < chosen[shape][0]:
-            chosen[shape] = (guess, time)
-        fastest[shape] = min(time, fastest.get(shape, time))
-    return [chosen[shape][1] / fastest[shape] for shape in fastest]
-
-
-def number(value):
-    text = "%.6g" % value
-    return text + ("f" if "." in text or "e" in text else ".f")
-
-
-def as_of_today(nodes, last):
-    """A tree's nodes without those that ask for the feature number `last`, which is 0 for all plans of today's kernels."""
-    found = []
-
-    def add(index):
-        node = nodes[index]
-        while not node["is_leaf"] and node["feature_idx"] == last:
-            node = nodes[node["left"]]
-        if node["is_leaf"]:
-            found.append((number(node["value"]), -1, 0, 0))
-            return len(found) - 1
-        place = len(found)
-        found.append(None)
-        left, right = add(node["left"]), add(node["right"])
-        found[place] = (number(node["num_threshold"]), node["feature_idx"], left, right)
-        return place
-
-    add(0)
-    return found
-
-
-def header(model, mean, last):
-    starts, nodes = [], []
-    for (tree,) in model._predictors:  # pylint: disable=protected-access
-        starts.append(len(nodes))
-        nodes += ["{%s,%d,%d,%d}," % node for node in as_of_today(tree.nodes, last)]
-    lines = [""]
-    for node in nodes:
-        if len(lines[-1]) + len(node) > 118:
-            lines.append("")
-        lines[-1] += node
-    return HEADER % ("%.9g" % mean, len(starts), ",".join(map(str, starts)), len(nodes), "\n".join(lines))
+}  // namespace gemm::learned
+"""
 
 
 def main():
@@ -169,31 +243,19 @@ def main():
     arguments = parser.parse_args()
     try:
         import numpy
-        from sklearn.ensemble import HistGradientBoostingRegressor
-        from sklearn.model_selection import GroupKFold
     except ImportError as error:
-        sys.exit(f"error: {error}; python3 -m pip install scikit-learn")
-    h200, h100 = measured(PLANS, 1.0, 0), measured(H100_PLANS, H100_WEIGHT, 3)
-    shapes, times, weights, _, older = [one + other for one, other in zip(h200, h100)]
-    numbers = {shape: number for number, shape in enumerate(dict.fromkeys(shapes))}
-    groups = [numbers[shape] for shape in shapes]
-    weights = numpy.array(weights)
-    rows = numpy.column_stack([predicted(h200[3]) + predicted(h100[3], "h100"), older])
-    wrong_by = numpy.log(times) - numpy.log(rows[:, 0])
+        sys.exit(f"error: {error}; python3 -m pip install numpy")
+    plans = Plans(numpy)
     if arguments.check:
-        guesses = numpy.zeros(len(times))
-        for train, test in GroupKFold(4).split(rows, groups=groups):
-            model = HistGradientBoostingRegressor(**TREES).fit(rows[train, 3:], wrong_by[train], sample_weight=weights[train])
-            guesses[test] = rows[test, 0] * numpy.exp(model.predict(rows[test, 3:]))
-        for card, plans in (("H200", range(len(h200[0]))), ("H100", range(len(h200[0]), len(shapes)))):
-            for what, guess in (("arithmetic alone", rows[:, 0] * rows[:, 2]),
-                                ("corrected, on shapes that were left out", guesses * rows[:, 2])):
-                loss = numpy.log(losses(*([of[i] for i in plans] for of in (shapes, times, guess)))).mean()
-                print(f"{card}, {what}: {numpy.exp(loss):.4f} times the fastest plan's time")
+        check(numpy, plans)
         return
-    model = HistGradientBoostingRegressor(**TREES).fit(rows[:, 3:], wrong_by, sample_weight=weights)
-    last = rows.shape[1] - 4
-    LEARNED.write_text(header(model, float(numpy.ravel(model._baseline_prediction)[0]), last))  # pylint: disable=protected-access
+    network = fit(numpy, plans, numpy.arange(len(plans.starts)), HIDDEN, show)
+    show(None)
+    LEARNED.write_text(header(network, plans.names))
+    said = network.layers(plans.features)[-1]
+    for card in PLANS:
+        print(f"{card}: the choice takes {100 * loss(numpy, plans, said, card):.2f} % longer than the fastest plan, "
+              "on the shapes that it learned from")
 
 
 if __name__ == "__main__":

@@ -3,7 +3,9 @@
 
 #include <array>
 #include <bit>
+#include <compare>
 #include <cstddef>
+#include <string_view>
 
 namespace gemm {
 
@@ -16,6 +18,8 @@ struct Card {
   // Clusters of 2, 4 and 8 CTAs that are resident at once, one CTA on an SM; 0: not asked. Fewer than the SMs
   // divided, because a cluster stays within a GPC.
   std::array<int, 3> clusters{};
+  int device = 0;  // its number: two cards that are otherwise alike may hold different numbers of clusters
+  auto operator<=>(const Card&) const = default;
 
   constexpr int resident_clusters(int ctas) const {
     const int known =
@@ -32,9 +36,13 @@ inline constexpr Card kH200{.clusters = {66, 32, 16}};
 /// docs/results/plans_h100.txt.xz.
 inline constexpr Card kH100{.dram_bytes_per_us = 3.35e6, .l2_rate = 0.85, .clusters = {66, 32, 16}};
 
-/// No attribute says how fast the L2 is. An H100 is known by its slower memory.
-constexpr double l2_rate_of(double dram_bytes_per_us) {
-  return dram_bytes_per_us < 4e6 ? kH100.l2_rate : kH200.l2_rate;
+/// No attribute says how fast the L2 is, but the card's name does. One that was never measured is taken for an
+/// H200.
+constexpr double l2_rate_of(std::string_view name) {
+  for (const std::string_view with_its_l2 : {"H100", "H800"}) {
+    if (name.find(with_its_l2) != std::string_view::npos) return kH100.l2_rate;
+  }
+  return kH200.l2_rate;
 }
 
 }  // namespace gemm

@@ -1,6 +1,8 @@
 // One way to start a kernel, for plain, cluster and co-resident grids.
 #pragma once
 
+#include <map>
+#include <mutex>
 #include <stdexcept>
 #include <string>
 
@@ -25,32 +27,38 @@ inline cudaError_t allow_shared_memory(const void* kernel, int bytes) {
   return cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
 }
 
-/// What this GPU says of itself; an H200 where there is none. CUDA Runtime API, "Device Management":
-/// cudaDeviceGetAttribute.
-inline const Card& this_card() {
-  static const Card card = [] {
-    Card found = kH200;
-    int device = 0;
-    int sms = 0;
-    int clock_khz = 0;
-    int memory_khz = 0;
-    int bus_bits = 0;
-    const bool known =
-        cudaGetDevice(&device) == cudaSuccess &&
-        cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, device) == cudaSuccess &&
-        cudaDeviceGetAttribute(&clock_khz, cudaDevAttrClockRate, device) == cudaSuccess &&
-        cudaDeviceGetAttribute(&memory_khz, cudaDevAttrMemoryClockRate, device) == cudaSuccess &&
-        cudaDeviceGetAttribute(&bus_bits, cudaDevAttrGlobalMemoryBusWidth, device) == cudaSuccess;
-    if (!known) cudaGetLastError();
-    if (!known || sms == 0 || clock_khz == 0 || memory_khz == 0 || bus_bits == 0) return found;
-    found.sms = sms;
-    found.clusters = {};
-    found.clock_mhz = clock_khz / 1e3;
-    found.dram_bytes_per_us = 2.0 * memory_khz / 1e3 * bus_bits / 8;  // two transfers a clock
-    found.l2_rate = l2_rate_of(found.dram_bytes_per_us);
-    return found;
-  }();
-  return card;
+/// What the current device says of itself, asked once for each device; an H200 where there is none. CUDA
+/// Runtime API, "Device Management": cudaGetDeviceProperties, cudaDeviceGetAttribute.
+inline Card this_card() {
+  static std::mutex mutex;
+  static std::map<int, Card> known;
+  int device = 0;
+  if (cudaGetDevice(&device) != cudaSuccess) {
+    cudaGetLastError();
+    return kH200;
+  }
+  const std::lock_guard lock(mutex);
+  if (const auto found = known.find(device); found != known.end()) return found->second;
+  int clock_khz = 0;
+  int memory_khz = 0;
+  int bus_bits = 0;
+  cudaDeviceProp properties{};
+  const bool answered =
+      cudaGetDeviceProperties(&properties, device) == cudaSuccess &&
+      cudaDeviceGetAttribute(&clock_khz, cudaDevAttrClockRate, device) == cudaSuccess &&
+      cudaDeviceGetAttribute(&memory_khz, cudaDevAttrMemoryClockRate, device) == cudaSuccess &&
+      cudaDeviceGetAttribute(&bus_bits, cudaDevAttrGlobalMemoryBusWidth, device) == cudaSuccess;
+  if (!answered) cudaGetLastError();
+  Card card = kH200;
+  if (answered && properties.multiProcessorCount > 0 && clock_khz > 0 && memory_khz > 0 && bus_bits > 0) {
+    card.sms = properties.multiProcessorCount;
+    card.clusters = {};
+    card.clock_mhz = clock_khz / 1e3;
+    card.dram_bytes_per_us = 2.0 * memory_khz / 1e3 * bus_bits / 8;  // two transfers per clock
+    card.l2_rate = l2_rate_of(properties.name);
+  }
+  card.device = device;
+  return known[device] = card;
 }
 
 /// How many CTAs of `kernel`, launched with this block, cluster and shared memory, the GPU holds at once: the

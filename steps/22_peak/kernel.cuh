@@ -2,7 +2,7 @@
 // clusters, cut along K or not, a model says.
 #pragma once
 
-#include <array>
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
@@ -10,24 +10,34 @@
 #include <vector>
 
 #include "choice.h"
+#include "chosen_plan.h"
 #include "gemm/fitted/fetched_partials.cuh"
 #include "gemm/fitted/fitted_kernel.cuh"
 #include "gemm/fitted/fitted_launch.cuh"
+#include "gemm/fitted/fitted_plan.h"
+#include "gemm/fitted/remembered.h"
 #include "gemm/problem/gemm.h"
 #include "gemm/problem/step.h"
 #include "gemm/tile/wgmma_tile.cuh"
 #include "ptx/core.cuh"
 #include "ptx/launch.cuh"
 #include "split.cuh"
+#include "tiles.h"
 
 namespace gemm::step_22 {
 
-inline Card card();
+/// What the host needs of a tile's kernels. Everything else is in the plan that it gives them.
+struct TileKernels {
+  Variant variant;  // what they are, without how they are started
+  Launcher (*prepare)(const Gemm&, const FittedPlan&);
+  ptx::LaunchShape (*launch_shape)(const Shape&, const FittedPlan&);
+  std::int64_t (*workspace_bytes)(const Shape&, const FittedPlan&);
+  ptx::LaunchShape (*full_launch)(const ClusterShape&);  // as many CTAs as the GPU holds
+};
 
-/// Tile number kNumber of kTiles as a kernel, and how it is started. The kernel is made from the table that
-/// the model reads, so that both speak of the same tile. kLockstep: k-tiles between two barriers of all
-/// producers, whatever the model says.
-template <std::size_t kNumber, int kLockstep = 0>
+/// Tile number kNumber of kTiles as kernels, and how they are started. They are made from the table that the
+/// model reads, so that both speak of the same tile.
+template <std::size_t kNumber>
 struct Built {
   static constexpr FittedTile kTile = kTiles[kNumber];
   using T = WgmmaTiling<kTile.m, kTile.n, kTileK, kTile.warpgroups>;
@@ -41,7 +51,7 @@ struct Built {
   using Launch = FittedLaunch<kKernel<kTransposed, kBuiltFor>, T, FittedShared<T, kStages, kGroups>,
                               Roles<T, kGroups * kTile.warpgroups>::kThreads, FetchedPartials<T>>;
   /// The emulator gains nothing from narrower kernels, and its compiler would take several times as long.
-  static constexpr bool kOneForAll = !ptx::kNarrowKernels && kTile.built_for == BuiltFor::kClusters;
+  static constexpr bool kOneForAll = !ptx::kNarrowKernels && kTile.widest() != BuiltFor::kWholeTiles;
   using Any = Launch<false, kOneForAll ? BuiltFor::kAnyPlan : BuiltFor::kWholeTiles>;
 
   static Launcher prepare(const Gemm& gemm, const FittedPlan& plan) {
@@ -54,46 +64,36 @@ struct Built {
   /// With the kernel that is built for what the plan needs, and for no more.
   template <bool kTransposed>
   static Launcher prepare(const Gemm& gemm, const FittedPlan& plan) {
-    if constexpr (kTile.built_for >= BuiltFor::kClusters) {
+    if constexpr (kTile.has(BuiltFor::kClusters)) {
       if (plan.needs() == BuiltFor::kClusters)
         return Launch<kTransposed, BuiltFor::kClusters>::prepare(gemm, plan);
+    }
+    if constexpr (kTile.has(BuiltFor::kWholeInClusters)) {
       if (plan.needs() == BuiltFor::kWholeInClusters)
         return Launch<kTransposed, BuiltFor::kWholeInClusters>::prepare(gemm, plan);
     }
-    if constexpr (kTile.built_for >= BuiltFor::kStreamK) {
+    if constexpr (kTile.has(BuiltFor::kStreamK)) {
       if (plan.needs() == BuiltFor::kStreamK)
         return Launch<kTransposed, BuiltFor::kStreamK>::prepare(gemm, plan);
     }
     return Launch<kTransposed, BuiltFor::kWholeTiles>::prepare(gemm, plan);
   }
-  /// The best plan for this tile. In lockstep no CTA waits for partials: its tiles are whole ones.
-  static FittedPlan plan(const Shape& shape) {
-    FittedPlan best = best_plan(kNumber, shape, card()).plan;
-    if (kLockstep > 0) {
-      best.lockstep = kLockstep;
-      best.stream_k_tiles = best.workers = 0;
-    }
-    return best;
-  }
   static const char* summary() {
     if (kGroups == 2) return "two consumer groups";
     return kTile.warpgroups == 3 ? "three warpgroups share the tile" : "two warpgroups share the tile";
   }
-  static Variant variant() {
-    return {
-        .name = kTile.name,
-        .summary = summary(),
-        .tile = {kTile.m, kTile.n, kTileK},
-        .stages = kStages,
-        .traffic = wgmma_tile_traffic<T>(),
-        .kernel = ptx::kernel_handle(kKernel < false, kOneForAll ? BuiltFor::kAnyPlan : kTile.built_for >),
-        .launch_shape = [](const Shape& shape) { return Any::launch_shape(plan(shape)); },
-        .prepare = [](const Gemm& gemm) { return prepare(gemm, plan(gemm.shape)); },
-        .workspace_bytes = [](const Shape& shape) { return Any::workspace_bytes(shape, plan(shape)); },
-        .busiest_tiles =
-            [](const Shape& shape) {
-              return busiest_k_tiles(Any::decomposition(shape, plan(shape))) / ceil_div(shape.k, kTileK);
-            }};
+  static TileKernels kernels() {
+    constexpr auto *kWidest = kKernel < false, kOneForAll ? BuiltFor::kAnyPlan : kTile.widest() > ;
+    return {{.name = kTile.name,
+             .summary = summary(),
+             .tile = {kTile.m, kTile.n, kTileK},
+             .stages = kStages,
+             .traffic = wgmma_tile_traffic<T>(),
+             .kernel = ptx::kernel_handle(kWidest)},
+            [](const Gemm& gemm, const FittedPlan& plan) { return prepare(gemm, plan); },
+            [](const Shape&, const FittedPlan& plan) { return Any::launch_shape(plan); },
+            Any::workspace_bytes,
+            Any::full_launch};
   }
 };
 
@@ -104,60 +104,102 @@ struct BuiltSplit {
   using T = WgmmaTiling<kTile.m, kTile.n, kTile.k, kTile.warpgroups>;
   using Launch = SplitLaunch<T>;
 
-  static FittedPlan plan(const Shape& shape) { return best_plan(kNumber, shape, card()).plan; }
-  static Launcher prepare(const Gemm& gemm, const FittedPlan& plan) { return Launch::prepare(gemm, plan); }
-  static Variant variant() {
-    return {.name = kTile.name,
-            .summary = "K is cut in a cluster",
-            .tile = {kTile.m, kTile.n, kTile.k},
-            .stages = Launch::kStages,
-            .traffic = wgmma_tile_traffic<T>(),
-            .kernel = ptx::kernel_handle(Launch::template kKernel<false, false>),
-            .launch_shape = [](const Shape& shape) { return Launch::launch_shape(shape, plan(shape)); },
-            .prepare = [](const Gemm& gemm) { return Launch::prepare(gemm, plan(gemm.shape)); },
-            .workspace_bytes = [](const Shape&) { return std::int64_t{0}; },
-            .busiest_tiles =
-                [](const Shape& shape) {
-                  const int k_tiles = ceil_div(shape.k, kTile.k);
-                  return static_cast<double>(ceil_div(k_tiles, plan(shape).parts)) / k_tiles;
-                }};
+  static TileKernels kernels() {
+    return {{.name = kTile.name,
+             .summary = "K is cut in a cluster",
+             .tile = {kTile.m, kTile.n, kTile.k},
+             .stages = Launch::kStages,
+             .traffic = wgmma_tile_traffic<T>(),
+             .kernel = ptx::kernel_handle(Launch::template kKernel<false, false>)},
+            Launch::prepare,
+            Launch::launch_shape,
+            [](const Shape&, const FittedPlan&) { return std::int64_t{0}; },
+            Launch::full_launch};
   }
 };
 
+/// get() is not inline, so that a build can compile the kernels of each tile in another translation unit
+/// (cmake/GemmSteps.cmake).
 template <std::size_t kNumber>
-using BuiltTile = std::conditional_t<kTiles[kNumber].split, BuiltSplit<kNumber>, Built<kNumber>>;
-
-/// This card, and how many clusters it holds: all kernels fill an SM, so any of them will do to ask.
-inline Card card() {
-  thread_local Card known{.sms = 0};
-  Card found = ptx::this_card();
-  if (found.sms == known.sms) return known;
-  for (const int log2_ctas : {1, 2, 3}) {
-    const ClusterShape cluster{1 << log2_ctas, 1};
-    const unsigned ctas = Built<0>::Any::full_launch(cluster).grid.x;
-    found.clusters[static_cast<std::size_t>(log2_ctas) - 1] =
-        found.sms < cluster.ctas() ? 0 : static_cast<int>(ctas) / cluster.ctas();
-  }
-  return known = found;
+struct KernelsOf {
+  static TileKernels get();
+};
+template <std::size_t kNumber>
+TileKernels KernelsOf<kNumber>::get() {
+  return std::conditional_t<kTiles[kNumber].split, BuiltSplit<kNumber>, Built<kNumber>>::kernels();
 }
 
-/// A variant for every tile, in the order of kTiles.
-inline const std::vector<Variant>& tiles() {
-  static const std::vector<Variant> all = []<std::size_t... kNumbers>(std::index_sequence<kNumbers...>) {
-    return std::vector<Variant>{BuiltTile<kNumbers>::variant()...};
+/// Those of all tiles, in the order of kTiles.
+inline const std::vector<TileKernels>& kernels() {
+  static const std::vector<TileKernels> all = []<std::size_t... kNumbers>(std::index_sequence<kNumbers...>) {
+    return std::vector<TileKernels>{KernelsOf<kNumbers>::get()...};
   }
   (std::make_index_sequence<kTiles.size()>());
   return all;
 }
+inline const TileKernels& kernels_of(const Plan& plan) {
+  const auto same = [&](const TileKernels& one) { return one.variant.name == kTiles[plan.tile].name; };
+  return *std::find_if(kernels().begin(), kernels().end(), same);
+}
 
-inline const Variant& chosen(const Shape& shape) {
-  return tiles()[choose(shape, card()).tile];
+/// This card, and how many clusters it holds: all kernels fill an SM, so any of them will do to ask.
+inline Card card() {
+  static Remembered<Card, Card> cards;
+  const Card asked = ptx::this_card();
+  return cards.find_or(asked, [&asked] {
+    Card card = asked;
+    for (const int log2_ctas : {1, 2, 3}) {
+      const ClusterShape cluster{1 << log2_ctas, 1};
+      const auto ctas = static_cast<int>(kernels().front().full_launch(cluster).grid.x);
+      card.clusters[static_cast<std::size_t>(log2_ctas) - 1] =
+          card.sms < cluster.ctas() ? 0 : ctas / cluster.ctas();
+    }
+    return card;
+  });
+}
+
+/// The plan for a shape, of this tile or of whichever suits it.
+template <std::size_t kNumber = kTiles.size()>
+Plan plan_of(const Shape& shape) {
+  return plan_for({shape, card(), kNumber});
+}
+
+/// The same with whole tiles in lockstep, whatever the model says. There no CTA waits for partials.
+template <std::size_t kNumber>
+Plan plan_in_lockstep(const Shape& shape) {
+  Plan plan = plan_of<kNumber>(shape);
+  plan.plan.lockstep = kLockstepPeriod;
+  plan.plan.stream_k_tiles = plan.plan.workers = 0;
+  plan.decomposition = decomposition_of(kTiles[kNumber], shape, plan.plan, card());
+  return plan;
+}
+
+/// `variant`, started as kPlan says of a shape.
+template <auto kPlan>
+Variant planned(Variant variant) {
+  variant.launch_shape = [](const Shape& shape) {
+    const Plan plan = kPlan(shape);
+    return kernels_of(plan).launch_shape(shape, plan.plan);
+  };
+  variant.prepare = [](const Gemm& gemm) {
+    const Plan plan = kPlan(gemm.shape);
+    return kernels_of(plan).prepare(gemm, plan.plan);
+  };
+  variant.workspace_bytes = [](const Shape& shape) {
+    const Plan plan = kPlan(shape);
+    return kernels_of(plan).workspace_bytes(shape, plan.plan);
+  };
+  variant.busiest_tiles = [](const Shape& shape) {
+    const Plan plan = kPlan(shape);
+    return static_cast<double>(busiest_k_tiles(plan.decomposition)) / ceil_div(shape.k, kTiles[plan.tile].k);
+  };
+  return variant;
 }
 
 /// The largest tile in lockstep at any shape. gains_in_lockstep says where `auto` has one.
 template <std::size_t kNumber = number_of("128x256")>
 Variant in_lockstep() {
-  Variant variant = Built<kNumber, kLockstepPeriod>::variant();
+  Variant variant = planned<plan_in_lockstep<kNumber>>(KernelsOf<kNumber>::get().variant);
   variant.name = "128x256_lockstep";
   variant.summary += ", in lockstep";
   return variant;
@@ -165,17 +207,16 @@ Variant in_lockstep() {
 
 /// The tiles, and before them a variant that stands for the one that is predicted to be fastest.
 inline std::vector<Variant> variants() {
-  std::vector<Variant> all = tiles();
-  Variant by_shape = all.front();
+  std::vector<Variant> all = []<std::size_t... kNumbers>(std::index_sequence<kNumbers...>) {
+    return std::vector<Variant>{planned<plan_of<kNumbers>>(KernelsOf<kNumbers>::get().variant)...};
+  }
+  (std::make_index_sequence<kTiles.size()>());
+  Variant by_shape = planned<plan_of<>>(all.front());
   by_shape.name = "auto";
   by_shape.summary = "the one below that suits the shape";
-  by_shape.launch_shape = [](const Shape& shape) { return chosen(shape).launch_shape(shape); };
-  by_shape.prepare = [](const Gemm& gemm) { return chosen(gemm.shape).prepare(gemm); };
-  by_shape.workspace_bytes = [](const Shape& shape) { return chosen(shape).workspace_bytes(shape); };
-  by_shape.busiest_tiles = [](const Shape& shape) { return chosen(shape).busiest_tiles(shape); };
   by_shape.choose = [](const Shape& shape) {
-    const Prediction best = choose(shape, card());
-    return Choice{kTiles[best.tile].name, explain(best, shape, card())};
+    const Plan plan = plan_of(shape);
+    return Choice{kTiles[plan.tile].name, explain(plan), plan.host_us};
   };
   all.insert(all.begin(), by_shape);
   all.push_back(in_lockstep());

@@ -8,7 +8,6 @@
 #include <cstdint>
 #include <utility>
 
-#include "choice.h"
 #include "gemm/fitted/fitted_cluster.cuh"
 #include "gemm/fitted/fitted_launch.cuh"
 #include "gemm/fitted/fitted_plan.h"
@@ -33,6 +32,7 @@
 #include "ptx/shared.cuh"
 #include "ptx/tensor_map.h"
 #include "ptx/tma.cuh"
+#include "tiles.h"
 
 namespace gemm::step_22 {
 
@@ -303,6 +303,12 @@ struct SplitLaunch {
             .block = {T::kThreads + 32},
             .cluster = {ctas},
             .shared_bytes = kSharedBytes<SplitShared<T, kStages>>};
+  }
+  /// As many CTAs as the GPU holds.
+  static ptx::LaunchShape full_launch(const ClusterShape& cluster) {
+    return persistent_launch<kKernel<false, false>>({.block = {T::kThreads + 32},
+                                                     .cluster = {static_cast<unsigned>(cluster.ctas())},
+                                                     .shared_bytes = kSharedBytes<SplitShared<T, kStages>>});
   }
   static Launcher prepare(const Gemm& gemm, const FittedPlan& plan) {
     const auto [m, n, k] = gemm.shape;

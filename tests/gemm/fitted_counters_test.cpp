@@ -1,7 +1,7 @@
 // The counters at the beginning of the workspace of step 21: there is room for those of every plan.
 #include <algorithm>
 
-#include "22_peak/choice.h"
+#include "22_peak/plans.h"
 #include "emulator/emulator_test.h"
 #include "gemm/fitted/reduction.cuh"
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <string>
 
-#include "22_peak/choice.h"
 #include "22_peak/split.cuh"
+#include "22_peak/tiles.h"
 #include "emulator/emulator_test.h"
 #include "harness/base/problem.h"
 #include "harness/verify/workload/workload.h"
@@ -79,7 +79,7 @@ void run_plan(Met& met, const gemm::Shape& shape, const gemm::FittedPlan& plan, 
 /// One tile and two, either way round, with K that no number of parts divides, or as short as it can be.
 template <std::size_t kNumber>
 void run_tile(Met& met) {
-  constexpr gemm::step_22::FittedTile kTile = kTiles[kNumber];
+  constexpr gemm::FittedTile kTile = kTiles[kNumber];
   if constexpr (kTile.split) {
     using T = gemm::WgmmaTiling<kTile.m, kTile.n, kTile.k, kTile.warpgroups>;
     for (int parts = 1; parts <= gemm::step_22::kMostParts<T>; ++parts) {
@@ -103,7 +103,7 @@ void run_tile(Met& met) {
 /// each CTA's row or column), and rings that wrap.
 template <std::size_t kNumber>
 void run_shared(Met& met) {
-  constexpr gemm::step_22::FittedTile kTile = kTiles[kNumber];
+  constexpr gemm::FittedTile kTile = kTiles[kNumber];
   if constexpr (kTile.split) {
     using T = gemm::WgmmaTiling<kTile.m, kTile.n, kTile.k, kTile.warpgroups>;
     constexpr int kStages = gemm::step_22::SplitLaunch<T>::kStages;
@@ -148,7 +148,7 @@ TEST_CASE("split: every tile, in every number of parts, either way round, twice"
   }
   (std::make_index_sequence<kTiles.size()>());
   int parts = 0;
-  for (const gemm::step_22::FittedTile& tile : kTiles) {
+  for (const gemm::FittedTile& tile : kTiles) {
     if (!tile.split) continue;
     const int most = gemm::step_22::most_parts(tile.m, tile.n, tile.k, tile.warpgroups);
     CHECK(most == (tile.m == 128 && tile.n == 160 ? 7 : 8));  // 8 leave the others four stages

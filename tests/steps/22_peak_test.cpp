@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-#include "22_peak/choice.h"
+#include "22_peak/chosen_plan.h"
 #include "catch.h"
 #include "harness/backend/backend.h"
 #include "harness/backend/emulator_control.h"
@@ -19,8 +19,8 @@
 namespace {
 
 using gemm::FittedPlan;
+using gemm::Prediction;
 using gemm::step_22::kTiles;
-using gemm::step_22::Prediction;
 using harness::Completion;
 
 const gemm::Step& peak() {
@@ -82,7 +82,7 @@ void verify_case(const Case& one, std::initializer_list<int> schedules) {
   const gemm::Variant& variant = harness::find_variant(peak(), kTiles[one.tile].name);
   const FittedPlan& plan = one.best.plan;
   const gemm::Decomposition& all = one.best.decomposition;
-  INFO(variant.name << ", " << one.sms << " SMs: " << explain(one.best, one.shape, card_of(one.sms)));
+  INFO(variant.name << ", " << one.sms << " SMs: " << explain({one.best}));
   for (const int schedule : schedules) {
     under(kSchedules[schedule], one.sms);
     const gemm::ptx::LaunchShape launch = variant.launch_shape(one.shape);
@@ -125,7 +125,7 @@ namespace {
 /// For every number of CTAs that this tile's K is cut among, a small shape where that is the best plan.
 std::map<int, Case> smallest_of_parts(std::size_t tile, bool transposed) {
   std::map<int, Case> cases;
-  const gemm::step_22::FittedTile& size = kTiles[tile];
+  const gemm::FittedTile& size = kTiles[tile];
   for (const int sms : {1, 2, 4, 8, 9, 17}) {
     for (const auto& [tiles_m, tiles_n] : {std::pair{1, 1}, std::pair{2, 1}, std::pair{1, 2}}) {
       for (const int k_tiles : {1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 15, 23, 29, 47}) {
@@ -180,7 +180,7 @@ TEST_CASE("tiles whose K is cut in a cluster of every size, either way round, tw
 TEST_CASE("a bare check of a tile whose K is cut has a cluster that shares it", "[emulator]") {
   if (skip_without_emulator()) return;
   int split = 0;
-  for (const gemm::step_22::FittedTile& tile : kTiles) {
+  for (const gemm::FittedTile& tile : kTiles) {
     if (!tile.split) continue;
     const gemm::Variant& variant = harness::find_variant(peak(), tile.name);
     const auto cases = harness::plan_check(peak(), variant, 1, true);
@@ -278,9 +278,9 @@ TEST_CASE("auto runs what the model chooses", "[emulator]") {
     for (const gemm::Shape& shape :
          {gemm::Shape{5, 136, 264}, {700, 1000, 72}, {300, 520, 1000}, {160, 136, 392}}) {
       const gemm::Choice choice = automatic.choose(shape);
-      const Prediction best = gemm::step_22::choose(shape, card_of(sms));
+      const gemm::step_22::Plan best = gemm::step_22::choose(shape, card_of(sms));
       CHECK(choice.variant == kTiles[best.tile].name);
-      CHECK(choice.why == explain(best, shape, card_of(sms)));
+      CHECK(choice.why == explain(best));
       const gemm::Variant& chosen = harness::find_variant(peak(), choice.variant);
       const auto launch = automatic.launch_shape(shape);
       CHECK(launch.block.x == chosen.launch_shape(shape).block.x);

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "choice.h"
+#include "chosen_plan.h"
 #include "gemm/fitted/fitted_plan.h"
 #include "gemm/problem/gemm.h"
 #include "ptx/card.h"
@@ -51,8 +51,7 @@ std::vector<Candidate> fit::candidates(const Shape& shape, const gemm::Card& car
   std::vector<Candidate> split;
   for (std::size_t tile = 0; tile < kTiles.size(); ++tile) {
     for (const FittedPlan& plan : gemm::step_22::plans_of(kTiles[tile], shape, card)) {
-      const gemm::step_22::Prediction arithmetic =
-          gemm::step_22::predict_by_arithmetic(tile, shape, plan, card);
+      const gemm::Prediction arithmetic = gemm::step_22::predict_by_arithmetic(tile, shape, plan, card);
       const double us = gemm::step_22::predict(tile, shape, plan, card).us * arithmetic.doubt;
       const Candidate mixed{tile, plan, std::sqrt(us * arithmetic.us * arithmetic.doubt)};
       all.push_back({tile, plan, us});

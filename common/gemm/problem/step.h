@@ -59,6 +59,7 @@ using Launcher = std::function<void(ptx::Stream)>;
 struct Choice {
   std::string variant;  // the name of another one of the step
   std::string why;      // a sentence or two
+  double host_us = 0;   // processor time that choosing took
 };
 
 /// In which form a variant takes rows in groups.

@@ -63,6 +63,9 @@ void add_options(CLI::App& app, Options& options) {
                "Print tiles, waves, occupancy, bytes, FLOP per byte and the predicted limiter; run nothing");
   app.add_flag("--list", options.list, "List the variants");
   app.add_flag(
+      "--by-arithmetic", options.by_arithmetic,
+      "For a step that chooses by shape: without the learned correction, or a choice that was timed");
+  app.add_flag(
       "--inject-faults", options.inject_faults,
       "Damage a correct result, at a shape of its own, in every way the verifier must notice, and see that "
       "it does");
@@ -209,7 +212,8 @@ void refuse_conflicts(const CLI::App& app) {
     refuse(action, timing);
     refuse(action, emulator);
   }
-  refuse("--list", {"--variant", "--suite", "--population"});
+  refuse("--list", {"--variant", "--suite", "--population", "--by-arithmetic"});
+  refuse("--autotune", {"--by-arithmetic"});
   std::vector<const char*> of_epilogue(std::begin(kEpilogueFlags), std::end(kEpilogueFlags));
   of_epilogue.insert(of_epilogue.end(), std::begin(kPlaceFlags), std::end(kPlaceFlags));
   for (const char* action :

@@ -28,6 +28,7 @@ struct Options {
   std::string suite;   // "" for none, "public" or "deepgemm"
   int population = 0;  // random shapes
   bool autotune = false;
+  bool by_arithmetic = false;
   std::string mode = "burst";
   int rounds = 0;
   double seconds = 10;

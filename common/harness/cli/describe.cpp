@@ -58,6 +58,9 @@ void print_budgets(const std::vector<Entry>& entries, const std::vector<gemm::Sh
       const ResolvedVariant choice =
           resolve(*entry.step, *entry.variant, shape, device, TunedChoices(autotune_file()));
       if (!choice.why.empty()) print_choice(entry, choice);
+      if (choice.host_us > 0)
+        fmt::print("{}\n", fitted(fmt::format("  choosing took {:.2f} ms of one core, once for this shape",
+                                              choice.host_us / 1e3)));
       fmt::print("{}\n", fitted(budget_text(*entry.step, *choice.variant, shape, device)));
     }
   }

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "gemm/fitted/choosing.h"
 #include "gemm/problem/check_problem.h"
 #include "harness/backend/backend.h"
 #include "harness/backend/emulator_control.h"
@@ -199,6 +200,17 @@ void apply_emulator_options(const Options& options, const DeviceInfo& device, co
                     .counters = options.counters});
 }
 
+/// Whether steps that choose by shape ask the learned correction.
+void choose_by(const std::vector<Entry>& entries, const Options& options) {
+  if (!options.by_arithmetic) return;
+  const auto chooses = [](const Entry& entry) { return entry.step->variants.front().choose != nullptr; };
+  if (std::none_of(entries.begin(), entries.end(), chooses))
+    throw Error(fmt::format(
+        "--by-arithmetic is for a step that chooses by shape, as 22_peak does, and {} has one plan only",
+        entries.front().step->name));
+  gemm::choosing = gemm::Choosing::kByArithmetic;
+}
+
 /// A budget needs no device: without a usable one it is for an H200 as documented.
 DeviceInfo device_or_assumption() {
   try {
@@ -284,6 +296,7 @@ int execute(const Selection& selection, Options options, const CLI::App& app) {
   std::vector<gemm::Shape> shapes = selection.shapes;
   const DeviceInfo device = options.budget ? device_or_assumption() : device_info();
   choose_epilogue(entries, options, app);
+  choose_by(entries, options);
   apply_emulator_options(options, device, app);
   if (options.inject_faults && !shapes.empty())
     throw Error(fmt::format(

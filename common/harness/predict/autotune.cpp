@@ -7,6 +7,7 @@
 #include <fstream>
 #include <system_error>
 
+#include "gemm/fitted/choosing.h"
 #include "harness/base/files.h"
 #include "harness/base/problem.h"
 
@@ -83,7 +84,8 @@ void TunedChoices::save() const {
 ResolvedVariant resolve(const gemm::Step& step, const gemm::Variant& variant, const gemm::Shape& shape,
                         const DeviceInfo& device, const TunedChoices& tuned) {
   if (variant.choose == nullptr) return {&variant, ""};
-  if (const auto choice = tuned.find(device, step.name, shape)) {
+  const auto choice = tuned.find(device, step.name, shape);
+  if (choice && gemm::choosing == gemm::Choosing::kCorrected) {
     const auto known = std::find_if(step.variants.begin(), step.variants.end(), [&](const auto& other) {
       return other.name == choice->variant && other.choose == nullptr;
     });
@@ -91,8 +93,8 @@ ResolvedVariant resolve(const gemm::Step& step, const gemm::Variant& variant, co
       return {&*known, fmt::format("fastest when all were measured on {} ({:.1f} us, commit {})",
                                    choice->date.substr(0, 10), choice->median_us, choice->commit)};
   }
-  const gemm::Choice choice = variant.choose(shape);
-  return {&find_variant(step, choice.variant), choice.why};
+  const gemm::Choice by_model = variant.choose(shape);
+  return {&find_variant(step, by_model.variant), by_model.why, by_model.host_us};
 }
 
 }  // namespace harness

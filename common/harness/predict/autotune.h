@@ -44,7 +44,8 @@ std::filesystem::path autotune_file();
 /// The variant that runs, and why.
 struct ResolvedVariant {
   const gemm::Variant* variant = nullptr;
-  std::string why;  // empty for a variant that does not choose
+  std::string why;     // empty for a variant that does not choose
+  double host_us = 0;  // processor time that the step's model took to choose; 0: it was not asked
 };
 
 /// For a variant that chooses by shape: what was measured for this GPU if there is such a choice, otherwise

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "22_peak/choice.h"
+#include "22_peak/chosen_plan.h"
 #include "catch.h"
 #include "harness/base/problem.h"
 #include "harness/record/population.h"
@@ -30,7 +30,7 @@ TEST_CASE("what the model would choose is timed first, and no plan twice") {
   for (const Shape& shape : some_shapes()) {
     INFO(harness::to_string(shape));
     const std::vector<Candidate> all = fit::candidates(shape, gemm::kH200);
-    const gemm::step_22::Prediction best = gemm::step_22::choose(shape, gemm::kH200);
+    const gemm::step_22::Plan best = gemm::step_22::choose(shape, gemm::kH200);
     REQUIRE(!all.empty());
     CHECK(all.front().tile == best.tile);
     CHECK(all.front().us == best.us * best.doubt);
