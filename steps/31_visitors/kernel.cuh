@@ -191,7 +191,7 @@ inline const Step kStep{
                                                                     "the same, both consumers on one tile"),
         variant<WithBias<Activate<gelu_erf>>, Bias::kColumn, kGeluErf>("bias_gelu_erf", "GELU, with erf"),
         variant<WithBias<Activate<silu>>, Bias::kColumn, kSilu>("bias_silu", "SiLU"),
-        variant<Chain<Node>>("identity", "a visitor that does nothing"),
+        variant<Chain<EmptyNode>>("identity", "a visitor that does nothing"),
         variant<Plain>("plain", "no visitor: step 15's store")}};
 
 }  // namespace gemm::step_31

@@ -15,7 +15,7 @@ using Place = EpiloguePlace;
 
 // Lesson: a node has a hook for each moment at which the store loop could need it. It writes the hooks that
 // it needs. The others are these, which leave no instruction behind.
-struct Node {
+struct EmptyNode {
   static constexpr int kShared = 0;                 // elements of shared memory, for each consumer
   __device__ void begin(const Place&) {}            // before the tile is multiplied
   __device__ void begin_loop(const Place&) {}       // a subtile begins; its buffer is not free yet
@@ -40,7 +40,7 @@ struct Chain : Nodes... {
   }
 };
 
-struct Scale : Node {
+struct Scale : EmptyNode {
   float alpha;
   __device__ __forceinline__ void begin(const Place& at) { alpha = at.given.alpha; }
   __device__ __forceinline__ void visit(float (&x)[2], int, int) {
@@ -49,7 +49,7 @@ struct Scale : Node {
 };
 
 template <float (*kFunction)(float)>
-struct Activate : Node {
+struct Activate : EmptyNode {
   __device__ __forceinline__ void visit(float (&x)[2], int, int) {
     for (float& one : x) one = kFunction(one);
   }
@@ -68,7 +68,7 @@ __device__ __forceinline__ float row_bias(const Place& at, int in_tile) {
   return to_float(ptx::ld_global(at.given.bias + row));
 }
 
-struct RowBias : Node {
+struct RowBias : EmptyNode {
   float bias[2];  // [half]
   __device__ __forceinline__ void begin_loop(const Place& at) {
     for (int half = 0; half < 2; ++half) bias[half] = row_bias(at, at.row_of(half));
@@ -79,7 +79,7 @@ struct RowBias : Node {
 };
 
 /// Each thread loads the biases of its own columns, for every subtile.
-struct ColumnBias : Node {
+struct ColumnBias : EmptyNode {
   std::uint32_t pairs[8];  // [unit]
   __device__ __forceinline__ void begin_loop(const Place& at) {
     for (int unit = 0; unit < 8; ++unit) pairs[unit] = column_biases(at, at.column_of(unit));

@@ -193,7 +193,7 @@ inline const Step kStep{
                                                               "SiLU of even columns, times the odd ones"),
         variant<Biased<Gate<relu>>, kGate, Activation::kRelu>("reglu",
                                                               "ReLU of even columns, times the odd ones"),
-        variant<Tree<Node>>("identity", "a tree that does nothing"),
+        variant<Tree<EmptyNode>>("identity", "a tree that does nothing"),
         variant<Plain>("plain", "no tree: step 15's store")}};
 
 }  // namespace gemm::step_32

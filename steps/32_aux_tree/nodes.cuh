@@ -42,26 +42,10 @@ struct Place : EpiloguePlace {
   }
 };
 
-/// Calls the hook for a node, behind those of its branch.
-template <typename AnyNode, typename Hook>
-__device__ __forceinline__ void each_of(AnyNode& node, const Hook& hook) {
-  if constexpr (requires { node.branch; }) node.branch.each(hook);
-  hook(node);
-}
-
-/// How many nodes read or write the mask: the node itself, or those of its branch.
-template <typename AnyNode>
-constexpr int masks_of() {
-  if constexpr (requires { AnyNode::kMasks; })
-    return AnyNode::kMasks;
-  else
-    return 0;
-}
-
 // Lesson: a tree is a trunk of nodes, and a node of the trunk may have a branch. Only `visit` knows: the
 // trunk hands one fragment from node to node, and a branch begins with a fragment of its own. All other hooks
 // are called for every node of the tree.
-template <typename... Nodes>
+template <Node<Place>... Nodes>
 struct Tree : Nodes... {
   static constexpr int kShared = (0 + ... + Nodes::kShared);
   static constexpr bool kLoads = (false || ... || Nodes::kLoads);
@@ -69,7 +53,7 @@ struct Tree : Nodes... {
   static constexpr bool kGates = (false || ... || Nodes::kGates);
   static_assert((0 + ... + (Nodes::kLoads || Nodes::kStores)) <= 1,
                 "there is one map of an auxiliary tensor");
-  static constexpr int kMasks = (0 + ... + masks_of<Nodes>());
+  static constexpr int kMasks = (0 + ... + Nodes::kMasks);
   static_assert(kMasks <= 1, "there is one mask");
 
   template <typename Hook>
@@ -78,6 +62,13 @@ struct Tree : Nodes... {
   }
   __device__ __forceinline__ void visit(float (&x)[2], int unit, int half) {
     (static_cast<Nodes&>(*this).visit(x, unit, half), ...);
+  }
+
+ private:
+  template <typename AnyNode, typename Hook>
+  static __device__ __forceinline__ void each_of(AnyNode& node, const Hook& hook) {
+    node.each_of_branch(hook);
+    hook(node);
   }
 };
 
@@ -90,17 +81,21 @@ __device__ __forceinline__ float times(float a, float b) {
 
 /// What the tree of a branch may be.
 template <typename AnyTree>
-struct BranchNode : Node {
+struct BranchNode : EmptyNode {
   static constexpr int kMasks = AnyTree::kMasks;
   static_assert(!AnyTree::kStores && AnyTree::kShared == 0 && !AnyTree::kGates,
                 "a branch loads or computes: it has no buffer, no shared memory and no gate");
 };
 
 /// Joins what its nodes make of a tensor to the fragment of the trunk.
-template <float (*kJoin)(float, float), typename... Nodes>
+template <float (*kJoin)(float, float), Node<Place>... Nodes>
 struct Branch : BranchNode<Tree<Nodes...>> {
   static constexpr bool kLoads = Tree<Nodes...>::kLoads;
   Tree<Nodes...> branch;
+  template <typename Hook>
+  __device__ __forceinline__ void each_of_branch(const Hook& hook) {
+    branch.each(hook);
+  }
   __device__ __forceinline__ void visit(float (&x)[2], int unit, int half) {
     float y[2];
     branch.visit(y, unit, half);
@@ -109,7 +104,7 @@ struct Branch : BranchNode<Tree<Nodes...>> {
 };
 
 /// The elements of a bf16 tensor at this place of D. A copy of the loader brings them.
-struct LoadTensor : Node {
+struct LoadTensor : EmptyNode {
   static constexpr bool kLoads = true;
   bf16 (*subtile)[64];
   std::uint32_t pairs[2][4];  // of two units, [unit][half], and of the next two
@@ -133,7 +128,7 @@ struct LoadTensor : Node {
 // one wait that frees a buffer of D frees one of these. With a commit of its own a subtile would have two
 // groups, and "all but one have been read" would wait for the D that was just stored. Behind the commit the
 // store would be in the next subtile's group, and the wait would come too late.
-struct StoreTensor : Node {
+struct StoreTensor : EmptyNode {
   static constexpr bool kStores = true;
   bf16 (*subtile)[64];
   std::uint32_t pairs[4];  // of two units, [unit][half]
@@ -150,7 +145,7 @@ struct StoreTensor : Node {
 
 /// Two words of each of a thread's two rows of a subtile. Its own bits in them are column_of(0), one behind
 /// it, and the same in every eighth column.
-struct MaskNode : Node {
+struct MaskNode : EmptyNode {
   static constexpr int kMasks = 1;
   std::uint32_t words[2][2];  // [half][word]
 
@@ -203,7 +198,7 @@ struct KeepMasked : MaskNode {
 
 /// The activation of an even column, times the odd one behind it: the first of the two is D's.
 template <float (*kFunction)(float)>
-struct Gate : Node {
+struct Gate : EmptyNode {
   static constexpr bool kGates = true;
   __device__ __forceinline__ void visit(float (&x)[2], int, int) { x[0] = kFunction(x[0]) * x[1]; }
 };

@@ -47,7 +47,7 @@ __device__ __forceinline__ void visit_and_store(WarpgroupTile<T>& warpgroup, Sto
 #pragma unroll
   for (at.row = 0; at.row < T::kM; at.row += 64) {
     auto& accumulators = warpgroup.accumulators[at.row / 64];
-    if constexpr (requires { visitor.first_visit(at, accumulators); }) visitor.first_visit(at, accumulators);
+    visitor.each([&](auto& node) { node.first_visit(at, accumulators); });
 #pragma unroll
     for (at.column = 0; at.column < T::kN; at.column += 64) {
       bf16(*d)[64] = at.d = buffers.d[buffer];
@@ -209,7 +209,7 @@ inline const Step kStep{
             "amax_e4m3", "the same, D in e4m3 with a scale"),
         variant<Tree<TopKSoftmax>, Epilogue{.reduction = kTopKSoftmax}>(
             "top_k", "softmax of the largest k of a row, which one tile holds"),
-        variant<Tree<Node>>("identity", "a tree that does nothing"),
+        variant<Tree<EmptyNode>>("identity", "a tree that does nothing"),
         variant<Plain>("plain", "no tree: step 15's store")}};
 
 }  // namespace gemm::step_33

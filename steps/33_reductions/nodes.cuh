@@ -46,6 +46,9 @@ struct Place : TreePlace {
   static __device__ __forceinline__ void sync_consumer() { ptx::bar_sync(1 + threadIdx.x / 128, 128); }
 };
 
+template <Node<Place>... Nodes>
+using Tree = TreeAt<Place, Nodes...>;
+
 /// The tile's place among those whose sums are added: they are D's at [first, first + kCount), less what lies
 /// outside of it.
 template <int kCount>
@@ -133,7 +136,7 @@ __device__ __forceinline__ void sum_of_warp(float (&sums)[16]) {
 
 /// Sums over the rows of D.
 template <typename Combined>
-struct ColumnSums : Node {
+struct ColumnSums : EmptyNode {
   float2* mine;        // in TileSums: two columns of the subtile, whose sums this lane has in the end
   float is_row[2];     // [half]; 1, or 0 outside of D
   bool is_first_rows;  // of the tile
@@ -175,7 +178,7 @@ struct ColumnSums : Node {
 /// Sums over the columns of D: of a row four lanes have all columns. Behind the last column the product is 0,
 /// and the bias that SharedColumnBias puts there, too. So v is 0, with an activation whose value at 0 is 0.
 template <typename Combined>
-struct RowSums : Node {
+struct RowSums : EmptyNode {
   float sums[2];  // [half]
 
   __device__ __forceinline__ void begin_loop(const Place& at) {
@@ -200,7 +203,7 @@ struct RowSums : Node {
 
 // Lesson: of numbers without a sign the larger one has the larger bits, and a NaN has larger bits than
 // infinity. So the maximum is one of unsigned integers, in any order the same.
-struct Amax : Node {
+struct Amax : EmptyNode {
   float of_row[2];     // [half]
   std::uint32_t most;  // of the rows in D
 
@@ -237,7 +240,7 @@ struct Ranked {
 // first of what lies behind the one taken last. Nothing is sorted, and nothing is stored. What is left of a
 // row is the last element taken, the largest, and a sum; with these the second visit knows of each element
 // whether it is one of the k, and its share.
-struct TopKSoftmax : Node {
+struct TopKSoftmax : EmptyNode {
   static constexpr float kLog2E = 1.4426950409f;
   Ranked last[2];  // [half]
   float largest[2];
@@ -303,7 +306,7 @@ struct TopKSoftmax : Node {
 // what is too large becomes +-448. A thread has two neighbours, which are two bytes now: stmatrix would want
 // four. Two rows of 64 bytes pass all 32 banks, so of a warp's eight rows four would meet in the same banks;
 // the swizzle, row / 2 % 4 exclusive-or the number of a unit of 16 bytes, gives them banks of their own.
-struct StoreE4m3 : Node {
+struct StoreE4m3 : EmptyNode {
   static constexpr bool kNarrows = true;
   float scale;
   std::uint8_t* row;  // of this thread, in half 0

@@ -11,14 +11,14 @@ namespace visitor_test {
 
 using gemm::bf16;
 using gemm::step_31::Chain;
-using gemm::step_31::Node;
+using gemm::step_31::EmptyNode;
 using gemm::step_31::Place;
 
 std::vector<std::string> calls;
 
 /// Thread 0 of the CTA writes down which hook of which node it calls.
 template <int kName>
-struct Recorder : Node {
+struct Recorder : EmptyNode {
   static void note(const char* hook) {
     if (threadIdx.x == 0) calls.push_back(hook + std::to_string(kName));
   }

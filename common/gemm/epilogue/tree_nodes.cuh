@@ -34,21 +34,16 @@ struct TreePlace : EpiloguePlace {
   }
 };
 
-/// Calls the hook for a node, behind those of its branch.
-template <typename AnyNode, typename Hook>
-__device__ __forceinline__ void each_of(AnyNode& node, const Hook& hook) {
-  if constexpr (requires { node.branch; }) node.branch.each(hook);
-  hook(node);
-}
-
 /// A trunk of nodes, which hand on one fragment; a node of the trunk may have a branch, with a fragment of
 /// its own. All hooks but `visit` are called for every node of the tree.
-template <typename... Nodes>
-struct Tree : Nodes... {
+template <typename Place, Node<Place>... Nodes>
+struct TreeAt : Nodes... {
   static constexpr int kShared = (0 + ... + Nodes::kShared);
   static constexpr bool kLoads = (false || ... || Nodes::kLoads);
   static constexpr bool kNarrows = (false || ... || Nodes::kNarrows);
+  static constexpr int kMasks = (0 + ... + Nodes::kMasks);
   static_assert((0 + ... + Nodes::kLoads) <= 1, "there is one map of an auxiliary tensor");
+  static_assert(kMasks <= 1, "there is one mask");
 
   template <typename Hook>
   __device__ __forceinline__ void each(const Hook& hook) {
@@ -57,6 +52,13 @@ struct Tree : Nodes... {
   __device__ __forceinline__ void visit(float (&x)[2], int unit, int half) {
     (static_cast<Nodes&>(*this).visit(x, unit, half), ...);
   }
+
+ private:
+  template <typename AnyNode, typename Hook>
+  static __device__ __forceinline__ void each_of(AnyNode& node, const Hook& hook) {
+    node.each_of_branch(hook);
+    hook(node);
+  }
 };
 
 __device__ __forceinline__ float times(float a, float b) {
@@ -64,11 +66,17 @@ __device__ __forceinline__ float times(float a, float b) {
 }
 
 /// Joins what its nodes make of a tensor to the fragment of the trunk.
-template <float (*kJoin)(float, float), typename... Nodes>
-struct Branch : Node {
-  static_assert(Tree<Nodes...>::kShared == 0, "a branch loads or computes: it has no shared memory");
-  static constexpr bool kLoads = Tree<Nodes...>::kLoads;
-  Tree<Nodes...> branch;
+template <float (*kJoin)(float, float), Node<TreePlace>... Nodes>
+struct Branch : EmptyNode {
+  using Own = TreeAt<TreePlace, Nodes...>;
+  static_assert(Own::kShared == 0, "a branch loads or computes: it has no shared memory");
+  static constexpr bool kLoads = Own::kLoads;
+  static constexpr int kMasks = Own::kMasks;
+  Own branch;
+  template <typename Hook>
+  __device__ __forceinline__ void each_of_branch(const Hook& hook) {
+    branch.each(hook);
+  }
   __device__ __forceinline__ void visit(float (&x)[2], int unit, int half) {
     float y[2];
     branch.visit(y, unit, half);
@@ -77,7 +85,7 @@ struct Branch : Node {
 };
 
 /// The elements of a bf16 tensor at this place of D. A copy of the loader brings them.
-struct LoadTensor : Node {
+struct LoadTensor : EmptyNode {
   static constexpr bool kLoads = true;
   bf16 (*subtile)[64];
   std::uint32_t pairs[2][4];  // of two units, [unit][half], and of the next two
@@ -100,7 +108,8 @@ struct LoadTensor : Node {
 /// x where the bit of the mask is 1, and 0 elsewhere, also for NaN. A thread has 32 elements of a subtile: of
 /// two words of each of its two rows the bits column_of(0), one behind it, and the same in every eighth
 /// column.
-struct KeepMasked : Node {
+struct KeepMasked : EmptyNode {
+  static constexpr int kMasks = 1;
   std::uint32_t own;  // eight bits of each word, its pairs between those of the others
 
   __device__ __forceinline__ void begin_loop(const TreePlace& at) {
