@@ -28,6 +28,7 @@ const gemm::Step& mutant_s08_no_proxy_fence();
 const gemm::Step& mutant_s09_no_init_fence();
 const gemm::Step& mutant_s09_wrong_first_parity();
 const gemm::Step& mutant_s11_producer_starts_at_phase_0();
+const gemm::Step& mutant_s11_released_while_read();
 const gemm::Step& mutant_s12_registers_over_budget();
 const gemm::Step& mutant_s16_leaves_early();
 const gemm::Step& mutant_s17_no_mainloop_order();
@@ -43,6 +44,7 @@ const std::map<std::string, const gemm::Step& (*)()> kMutants = {
     {"s09_no_init_fence", mutant_s09_no_init_fence},
     {"s09_wrong_first_parity", mutant_s09_wrong_first_parity},
     {"s11_producer_starts_at_phase_0", mutant_s11_producer_starts_at_phase_0},
+    {"s11_released_while_read", mutant_s11_released_while_read},
     {"s12_registers_over_budget", mutant_s12_registers_over_budget},
     {"s16_leaves_early", mutant_s16_leaves_early},
     {"s17_no_mainloop_order", mutant_s17_no_mainloop_order},

@@ -231,6 +231,13 @@ class StartPage(unittest.TestCase):
         self.assertEqual(hierarchy.tiles(), 512)
         self.assertEqual(hierarchy.accumulators_per_thread(), 128)
 
+    def test_the_numbers_of_the_sm_are_those_of_the_pages(self):
+        fact = draw_sm.facts()
+        start = (ROOT / "docs/start.md").read_text(encoding="utf-8")
+        for name in ("sms", "all_registers", "shared", "flop", "multiply", "shared_rate", "l2_scattered", "l2_merged", "l2_latency",
+                     "tma_latency", "memory_rate", "memory_latency"):
+            self.assertRegex(start, rf"(?m)^\| {re.escape(str(fact[name]))}\b", name)
+
     def test_every_step_has_a_place_on_the_map_right_of_the_one_it_builds_on(self):
         where = draw_step_map.places()
         self.assertEqual(list(where), draw_step_map.steps())

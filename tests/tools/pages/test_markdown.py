@@ -440,6 +440,10 @@ class Pages(unittest.TestCase):
                    if f"../{other.removeprefix('steps/')}" not in {target for _, target in PAGES[chapter].links()}]
         self.assertEqual([], missing)
 
+    def test_every_chapter_is_on_the_map_of_the_first_page(self):
+        linked = {target for _, target in PAGES["README.md"].links()}
+        self.assertEqual(set(), {name for name in PAGES if CHAPTER.fullmatch(name)} - linked)
+
     def test_every_page_of_the_docs_is_in_their_index(self):
         linked = {target for _, target in PAGES["docs/README.md"].links()}
         pages = {name.removeprefix("docs/") for name in PAGES if re.fullmatch(r"docs/(decisions/|emulator/)?[\w-]+\.md", name)} - {"README.md"}

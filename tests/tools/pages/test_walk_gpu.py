@@ -170,7 +170,7 @@ class WalkArguments(unittest.TestCase):
         with contextlib.redirect_stdout(said):
             self.assertEqual(walk_gpu.main(["--dry", "--only", "suite|tools/run 01$"]), 0)
         self.assertRegex(said.getvalue(), r"(?m)^ +1 README.md:\d+ +tools/run 01$")
-        self.assertRegex(said.getvalue(), r"(?m)^ +\d+ README.md:\d+ +long +tools/compare --suite$")
+        self.assertRegex(said.getvalue(), r"(?m)^ +\d+ docs/commands.md:\d+ +long +tools/compare --suite$")
         self.assertRegex(said.getvalue(), r"nvidia-smi -pl   # changes the settings of the card")
         self.assertNotIn("autotune", said.getvalue().split("Not typed here")[0])
 

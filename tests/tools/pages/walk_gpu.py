@@ -81,10 +81,10 @@ class Command:
 
 
 def in_order():
-    """(place, command) of all: the first page, the chapters, the pages of the docs, the others, help texts. NN and NAME.json
-    are filled in."""
+    """(place, command) of all: the first page, the page of commands, the chapters, the pages of the docs, the others, help texts.
+    NN and NAME.json are filled in."""
     def rank(item):
-        order = ("README.md", "steps/", "docs/", "")
+        order = ("README.md", "docs/commands.md", "steps/", "docs/", "")
         return next(i for i, start in enumerate(order) if item[0].startswith(start))
     for place, command in [*sorted(page_commands(), key=rank), *profiler_commands(), *help_commands()]:
         yield place, command.replace("NAME.json", "walk.json").replace("NN", EXAMPLE)
