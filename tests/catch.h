@@ -3,6 +3,7 @@
 
 #include <cstdio>
 #include <string>
+#include <vector>
 
 #if __has_include(<catch2/catch_all.hpp>)
 #include <catch2/catch_all.hpp>
@@ -18,6 +19,24 @@ inline auto has_text(const std::string& part) {
 #else
   return Catch::Matchers::Contains(part);
 #endif
+}
+
+inline bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+/// What a text says, and what it does not.
+inline void check_text(const std::string& text, const std::vector<std::string>& says,
+                       const std::vector<std::string>& lacks = {}) {
+  INFO(text);
+  for (const std::string& part : says) {
+    INFO("says: " << part);
+    CHECK(contains(text, part));
+  }
+  for (const std::string& part : lacks) {
+    INFO("does not say: " << part);
+    CHECK_FALSE(contains(text, part));
+  }
 }
 
 /// Counts the test as skipped, not as passed; the caller returns at once. Version 2 of Catch2 has no SKIP, so

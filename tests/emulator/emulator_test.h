@@ -41,8 +41,16 @@ constexpr ptx::LaunchShape one_cta(unsigned threads, int shared_bytes = 0) {
   return {.grid = {}, .block = {threads}, .cluster = {}, .shared_bytes = shared_bytes};
 }
 
-inline bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
+inline void require_passes(const Outcome& outcome) {
+  INFO(outcome.report);
+  REQUIRE(outcome.rule == "passed");
+}
+
+/// A report of this rule, and what it says and does not say.
+inline void check_report(const Outcome& outcome, const std::string& rule,
+                         const std::vector<std::string>& says, const std::vector<std::string>& lacks = {}) {
+  CHECK(outcome.rule == rule);
+  check_text(outcome.report, says, lacks);
 }
 
 /// Calls body() under `seeds` seeds, and under a tenth of them with asynchronous operations as early and as

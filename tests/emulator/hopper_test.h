@@ -69,11 +69,79 @@ int all_reports_say(const std::string& rule, const std::string& text, Launch lau
   return count;
 }
 
+/// Under how many schedules that rule is broken and the report has all these texts. No report has one of
+/// those that it must lack.
+template <typename Launch>
+int schedules_that_say(const std::string& rule, const std::vector<std::string>& says,
+                       const std::vector<std::string>& lacks, Launch launch) {
+  int count = 0;
+  under_all_schedules([&] {
+    const Outcome outcome = launch();
+    check_text(outcome.report, {}, lacks);
+    count += outcome.rule == rule && std::all_of(says.begin(), says.end(), [&](const std::string& text) {
+               return contains(outcome.report, text);
+             });
+  });
+  return count;
+}
+
+/// The broken kernel breaks this rule under some schedule, and whenever it does the report has the text.
+#define CHECK_SAYS(rule, text, ...) \
+  CHECK(emulator_test::reports_that_say(rule, text, [&] { return __VA_ARGS__; }) > 0)
+
+/// The same of a kernel that breaks no other rule.
+#define CHECK_ONLY_SAYS(rule, text, ...) \
+  CHECK(emulator_test::all_reports_say(rule, text, [&] { return __VA_ARGS__; }) > 0)
+
 /// Waits for the phase of this parity.
 inline void wait(std::uint64_t* barrier, std::uint32_t parity,
                  emulator::Where where = emulator::Where::here()) {
   while (!ptx::mbarrier_try_wait_parity(barrier, parity, where)) {
   }
+}
+
+/// Thread 0 of each CTA makes a barrier that copies signal, too. A barrier of the threads comes behind it.
+inline __device__ void make_barrier(std::uint64_t* barrier, std::uint32_t count = 1,
+                                    emulator::Where where = emulator::Where::here()) {
+  if (threadIdx.x != 0) return;
+  ptx::mbarrier_init(barrier, count, where);
+  ptx::fence_mbarrier_init_release_cluster(where);
+}
+
+inline __device__ void cluster_sync(emulator::Where where = emulator::Where::here()) {
+  ptx::barrier_cluster_arrive(where);
+  ptx::barrier_cluster_wait(where);
+}
+
+/// All threads of the CTA write ones to a tile that a bulk store may read then.
+inline __device__ void fill_tile(bf16 (&tile)[64][64], emulator::Where where = emulator::Where::here()) {
+  for (int i = static_cast<int>(threadIdx.x); i < 64 * 64; i += static_cast<int>(blockDim.x))
+    ptx::st_shared(&tile[i / 64][i % 64], gemm::to_bf16(1), where);
+  ptx::fence_proxy_async_shared_cta(where);
+  __syncthreads(where);
+}
+
+/// The accumulators of a warpgroup, as the 64 rows of D that they are.
+template <int kN, typename Sum>
+__device__ void store_accumulators(Sum* out, const Sum (&d)[kN / 2],
+                                   emulator::Where where = emulator::Where::here()) {
+  const int thread = static_cast<int>(threadIdx.x) % 128;
+  const int row = thread / 32 * 16 + thread % 32 / 4;
+  for (int j = 0; j < kN / 8; ++j) {
+    for (int i = 0; i < 4; ++i)
+      ptx::st_global(out + (row + i / 2 * 8) * kN + 8 * j + thread % 4 * 2 + i % 2, d[4 * j + i], where);
+  }
+}
+
+/// What reports know of a problem: its sizes, and tiles of 64 x 32 x 16.
+inline emulator::Options problem(int n, int k) {
+  emulator::Options options = emulator::options();
+  options.n = n;
+  options.k = k;
+  options.tile_m = 64;
+  options.tile_n = 32;
+  options.k_tile = 16;
+  return options;
 }
 
 /// Small integers, different enough that a misplaced element shows.

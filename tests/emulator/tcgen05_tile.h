@@ -32,9 +32,4 @@ inline std::uint32_t __device__ lane_address(std::uint32_t address) {
   return ptx::tensor_memory_address(address, threadIdx.x / 32 % 4 * 32, 0);
 }
 
-inline __device__ void cluster_sync() {
-  ptx::barrier_cluster_arrive();
-  ptx::barrier_cluster_wait();
-}
-
 }  // namespace emulator_test

@@ -190,7 +190,7 @@ TEST_CASE("workspace: one that is too large says how large") {
     workspace.of(nullptr);
     FAIL("a petabyte was had");
   } catch (const std::runtime_error& error) {
-    CHECK(std::string(error.what()).find("1125899906842624 bytes could not be had") != std::string::npos);
+    CHECK(contains(std::string(error.what()), "1125899906842624 bytes could not be had"));
   }
 }
 

@@ -43,10 +43,6 @@ std::string message_of(const auto& body) {
   return "no exception";
 }
 
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
 TEST_CASE("device_info: plausible numbers") {
   if (gpu_test::skip_without_gpu()) return;
   const harness::DeviceInfo device = harness::device_info();
@@ -84,9 +80,7 @@ TEST_CASE("memory: what is written comes back, fills fill") {
 
 TEST_CASE("memory: too much is refused with what is needed and what is free, and nothing stays broken") {
   if (gpu_test::skip_without_gpu()) return;
-  const std::string message = message_of([] { harness::device_allocate(std::size_t{1} << 50, "B"); });
-  CHECK(contains(message, "B needs"));
-  CHECK(contains(message, "free"));
+  check_text(message_of([] { harness::device_allocate(std::size_t{1} << 50, "B"); }), {"B needs", "free"});
   const DeviceArray<int> array(1);
   ptx::launch(store_kernel, {}, nullptr, array.get(), 7);
   CHECK(array.read() == std::vector<int>{7});
@@ -181,13 +175,9 @@ Outcome run_damage(const std::string& test) {
 TEST_CASE("synchronize: a failed kernel is named with what the error usually means") {
   if (gpu_test::skip_without_gpu()) return;
   const Outcome illegal = run_damage("store outside of every buffer");
-  INFO(illegal.output);
-  CHECK(contains(illegal.output, "cudaErrorIllegalAddress"));
-  CHECK(contains(illegal.output, "outside its buffers"));
+  check_text(illegal.output, {"cudaErrorIllegalAddress", "outside its buffers"});
   const Outcome misaligned = run_damage("misaligned store");
-  INFO(misaligned.output);
-  CHECK(contains(misaligned.output, "cudaErrorMisalignedAddress"));
-  CHECK(contains(misaligned.output, "not aligned"));
+  check_text(misaligned.output, {"cudaErrorMisalignedAddress", "not aligned"});
 }
 
 TEST_CASE("synchronize: a kernel that never ends ends the program") {
@@ -197,8 +187,7 @@ TEST_CASE("synchronize: a kernel that never ends ends the program") {
   const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
   INFO(outcome.output);
   CHECK(outcome.status == harness::kExitHung);
-  CHECK(contains(outcome.output, "the GPU has not finished"));
-  CHECK(contains(outcome.output, "GEMM_STEPS_TIMEOUT_S"));
+  check_text(outcome.output, {"the GPU has not finished", "GEMM_STEPS_TIMEOUT_S"});
   CHECK(elapsed.count() < 30);
 }
 

@@ -1304,7 +1304,7 @@ TEST_CASE("tensor maps: the rule that is broken is named, not the driver's error
       return std::string("accepted");
     } catch (const std::invalid_argument& error) {
       const std::string what = error.what();
-      return what.find(words) != std::string::npos ? std::string() : what;
+      return contains(what, words) ? std::string() : what;
     }
   };
   CHECK(refused(ptx::matrix_spec(memory.get() + 1, 64, 64, 8, 8, Swizzle::kNone), "16-byte aligned").empty());

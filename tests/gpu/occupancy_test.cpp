@@ -43,7 +43,7 @@ TEST_CASE(
 TEST_CASE("budget: the documented H200 is the one that the driver describes") {
   if (gpu_test::skip_without_hopper()) return;
   const DeviceInfo device = device_info();
-  if (device.name.find("H200") == std::string::npos) return skip_test("this GPU is not an H200");
+  if (!contains(device.name, "H200")) return skip_test("this GPU is not an H200");
   const DeviceInfo documented = documented_h200();
   CHECK(device.sm_count == documented.sm_count);
   CHECK(device.max_threads_per_sm == documented.max_threads_per_sm);

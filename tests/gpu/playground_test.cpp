@@ -61,7 +61,7 @@ TEST_CASE("play mbarrier: what would be undefined or endless is refused or given
   // One arrival too many is not tried here: the hardware ends the kernel, and with it every later test.
   play::Output output;
   CHECK(play::mbarrier({"init 2, arrive, wait 0"}, output) == 1);
-  CHECK(output.errors.find("a kernel would hang") != std::string::npos);
+  CHECK(contains(output.errors, "a kernel would hang"));
 }
 
 // The bytes of one copy may be counted in parts. If a part makes the count zero, the phase ends and the rest
@@ -71,10 +71,8 @@ TEST_CASE("play mbarrier: more bytes than expected end the phase or leave it ope
   play::Output output;
   CHECK(play::mbarrier({"init 1, arrive_expect 512, complete 1024"}, output) == 0);
   INFO(output.text);
-  const bool open =
-      output.text.find("0 (parity 0)  0 of 1            -512           waits ") != std::string::npos;
-  const bool ended =
-      output.text.find("1 (parity 1)  1 of 1            -512           passes ") != std::string::npos;
+  const bool open = contains(output.text, "0 (parity 0)  0 of 1            -512           waits ");
+  const bool ended = contains(output.text, "1 (parity 1)  1 of 1            -512           passes ");
   CHECK((open || ended));
 }
 
@@ -87,5 +85,5 @@ TEST_CASE("play tensor_map: the driver's bytes are printed, not decoded", "[devi
   CHECK(bytes.size() == 256 + 4);
   play::Output decoded;
   CHECK(play::tensor_map({"decode", bytes}, decoded) == 2);
-  CHECK(decoded.errors.find("--backend emulator") != std::string::npos);
+  CHECK(contains(decoded.errors, "--backend emulator"));
 }

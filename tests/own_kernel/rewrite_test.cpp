@@ -18,10 +18,6 @@ std::string emulated(const std::string& text) {
   return rewrite(text + kCheck, "k.cu", Backend::kEmulator);
 }
 
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
 std::string refusal(const std::string& text) {
   try {
     rewrite(text, "k.cu", Backend::kEmulator);

@@ -82,16 +82,16 @@ TEST_CASE("play mbarrier: bytes that come before they are expected") {
   const Ran ran = run(play::mbarrier, "init 1, complete 512, arrive_expect 512, wait 0, inval");
   INFO(ran.errors);
   CHECK(ran.status == 0);
-  CHECK(contains(ran.text, "complete 512       0x7ffff800401ffffe  0 (parity 0)  1 of 1            -512 "));
-  CHECK(contains(ran.text, "arrive_expect 512  0xfffff800001ffffe  1 (parity 1)  1 of 1            0 "));
-  CHECK(contains(ran.text, "inval              no barrier any more\n"));
+  check_text(ran.text, {"complete 512       0x7ffff800401ffffe  0 (parity 0)  1 of 1            -512 ",
+                        "arrive_expect 512  0xfffff800001ffffe  1 (parity 1)  1 of 1            0 ",
+                        "inval              no barrier any more\n"});
 }
 
 TEST_CASE("play mbarrier: without a script an example with its comments") {
   const Ran ran = run(play::mbarrier, "");
   CHECK(ran.status == 0);
-  CHECK(contains(ran.text, "# a phase takes two arrivals"));
-  CHECK(contains(ran.text, "wait 1              0x7ffff000001ffffc  2 (parity 0)"));
+  check_text(ran.text,
+             {"# a phase takes two arrivals", "wait 1              0x7ffff000001ffffc  2 (parity 0)"});
   CHECK(contains(run(play::mbarrier, "--help").text, "mbarrier.arrive.expect_tx"));
 }
 

@@ -133,9 +133,9 @@ nothing odd
 TEST_CASE("play tensor_memory: a map of columns and lanes") {
   const Ran ran = run(play::tensor_memory, "map 128,64");
   CHECK(ran.status == 0);
-  CHECK(contains(ran.text, "allocation 1: columns 128-191, address 0x00000080"));
-  CHECK(contains(ran.text, "  warp 2: lanes  64-95   rows  64-95   address 0x00400080"));
-  CHECK(contains(ran.text, "320 of 512 columns are free"));
+  check_text(ran.text,
+             {"allocation 1: columns 128-191, address 0x00000080",
+              "  warp 2: lanes  64-95   rows  64-95   address 0x00400080", "320 of 512 columns are free"});
   CHECK(contains(run(play::tensor_memory, "map 256 --m 64").text, "warp 3: lanes  96-111  rows  48-63"));
   CHECK(contains(run(play::tensor_memory, "map 256,256,32").text, "allocation 2 of 32 columns waits"));
   for (const char* wrong : {"map 96", "map 16", "map 64,128"})
@@ -253,10 +253,9 @@ tiling   64 x 8 boxes cover the tensor; the last ones hang over by 24 elements o
           "encode --extent 64,5,6,7,8 --stride 256,4096,65536,0x100000 --box 32,1,2,3,4 --swizzle 64B "
           "--element fp16 --l2 none --base 0x100");
   CHECK(five.status == 0);
-  CHECK(contains(five.text, "fp16 at 0x100, 5 dimensions"));
-  CHECK(contains(five.text, "  dim 4  8 elements, 1048576 bytes apart\n"));
-  CHECK(contains(five.text, "24 rows of 64 bytes, 1536 bytes for the mbarrier"));
-  CHECK(contains(five.text, "hang over by 2 elements of dimension 3"));
+  check_text(five.text,
+             {"fp16 at 0x100, 5 dimensions", "  dim 4  8 elements, 1048576 bytes apart\n",
+              "24 rows of 64 bytes, 1536 bytes for the mbarrier", "hang over by 2 elements of dimension 3"});
   CHECK(contains(run(play::tensor_map, "encode --extent 64,8 --box 16,8 --swizzle 128").text,
                  "odd: rows of 32 bytes are shorter than the swizzle's span; an H200 gives each 128 bytes"));
 }
@@ -320,12 +319,11 @@ TEST_CASE("play events: one row for what many threads do alike") {
   const Ran ran = run(play::events, "09 --shape 128x128x128");
   INFO(ran.text << ran.errors);
   CHECK(ran.status == 0);
-  CHECK(contains(ran.text, "09_tma 128x128, 128x128x128, seed 1, completion random\n"));
-  CHECK(contains(ran.text,
-                 "full       mbarrier_arrive_expect_tx, 32768 bytes      0        0  32768  thread 0 "));
-  CHECK(contains(ran.text,
-                 "full       mbarrier_wait_parity                        2        1      0  128 threads "));
-  CHECK(contains(ran.text, "wgmma, 8 instructions"));
+  check_text(ran.text,
+             {"09_tma 128x128, 128x128x128, seed 1, completion random\n",
+              "full       mbarrier_arrive_expect_tx, 32768 bytes      0        0  32768  thread 0 ",
+              "full       mbarrier_wait_parity                        2        1      0  128 threads ",
+              "wgmma, 8 instructions"});
 }
 
 TEST_CASE("play events: wrong input") {

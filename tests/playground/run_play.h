@@ -26,10 +26,6 @@ inline Ran run(play::Program program, const std::string& words) {
   return {status, output.text, output.errors};
 }
 
-inline bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
 /// Bad input: status 2, nothing but one sentence, and that sentence says these things.
 inline void check_refused(play::Program program, const std::string& words,
                           const std::vector<std::string>& parts) {

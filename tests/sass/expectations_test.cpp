@@ -159,8 +159,7 @@ TEST_CASE("the same on kernels compiled here") {
   check_all(compiled);
   check_k_tiles(compiled);
   // The fixtures are what these kernels compile to; another compiler may differ.
-  if (fixtures::text("kernels.log").find("sm_90a") != std::string::npos &&
-      toolchain.compiler_version == "13.0.88") {
+  if (contains(fixtures::text("kernels.log"), "sm_90a") && toolchain.compiler_version == "13.0.88") {
     for (const char* file : {"kernels", "hopper", "serialised", "other_target"})
       for (const sass::Function& function : fixtures::committed(file).listing.functions) {
         const sass::Function* fresh = compiled(file).listing.find(function.name);

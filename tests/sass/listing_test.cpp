@@ -62,7 +62,7 @@ TEST_CASE("scoreboards are set before they are waited for") {
         // The reuse flags are printed as well as encoded.
         int printed = 0;
         for (const std::string& operand : instruction.operands)
-          if (operand.find(".reuse") != std::string::npos) ++printed;
+          if (contains(operand, ".reuse")) ++printed;
         int encoded = 0;
         for (unsigned bits = instruction.control.reuse_mask; bits != 0; bits &= bits - 1) ++encoded;
         CHECK(printed == encoded);

@@ -19,7 +19,7 @@ const sass::ReportOptions kOptions{.root = GEMM_SOURCE_DIR, .line_numbers = true
 int lines_with(const std::string& text, const std::string& part) {
   int count = 0;
   for (const std::string& line : sass::split_lines(text))
-    if (line.find(part) != std::string::npos) ++count;
+    if (contains(line, part)) ++count;
   return count;
 }
 

@@ -233,8 +233,7 @@ TEST_CASE("cp-async-pending-at-exit: a thread returns with a copy under way") {
   CHECK_BREAKS("cp-async-pending-at-exit",
                run(leaves_copies, one_cta(32, sizeof(Ring<1>)), false, source.get()));
   const Outcome outcome = run(leaves_copies, one_cta(32, sizeof(Ring<1>)), false, source.get());
-  CHECK(contains(outcome.report, "thread (7,0,0)"));
-  CHECK(contains(outcome.report, "cp_async_ca_4 at tests/emulator/async/cp_async_test.cpp:"));
+  check_text(outcome.report, {"thread (7,0,0)", "cp_async_ca_4 at tests/emulator/async/cp_async_test.cpp:"});
   CHECK_PASSES(run(leaves_copies, one_cta(32, sizeof(Ring<1>)), true, source.get()));
 }
 
@@ -244,11 +243,9 @@ TEST_CASE("cp-async-read-before-wait: the report names the copy, its group and t
   CHECK_BREAKS("cp-async-read-before-wait",
                run(own_copy, one_cta(32, sizeof(Ring<1>)), false, source.get(), result.get()));
   const Outcome outcome = run(own_copy, one_cta(32, sizeof(Ring<1>)), false, source.get(), result.get());
-  INFO(outcome.report);
-  CHECK(contains(outcome.report, "copy     cp_async_ca_4 at tests/emulator/async/cp_async_test.cpp:"));
-  CHECK(contains(outcome.report, "group    1 of 1 committed; the thread has waited for groups up to 0"));
-  CHECK(contains(outcome.report, "read     tests/emulator/async/cp_async_test.cpp:"));
-  CHECK(contains(outcome.report, "cp.async.wait_group"));
+  check_text(outcome.report, {"copy     cp_async_ca_4 at tests/emulator/async/cp_async_test.cpp:",
+                              "group    1 of 1 committed; the thread has waited for groups up to 0",
+                              "read     tests/emulator/async/cp_async_test.cpp:", "cp.async.wait_group"});
   CHECK_PASSES(run(own_copy, one_cta(32, sizeof(Ring<1>)), true, source.get(), result.get()));
   CHECK(result.host() == numbers(32));
 }
@@ -261,11 +258,10 @@ TEST_CASE("cp-async-read-before-wait: the wait is there, and the group was commi
   };
   CHECK_PASSES(run_late(false));
   CHECK_BREAKS("cp-async-read-before-wait", run_late(true));
-  const Outcome outcome = run_late(true);
-  INFO(outcome.report);
-  CHECK(contains(outcome.report, "  waited   wait_group<0> at tests/emulator/async/cp_async_test.cpp:"));
-  CHECK(contains(outcome.report, "  missing  cp.async.commit_group between the copy at "));
-  CHECK(contains(outcome.report, "the copy was in no group yet when its thread waited"));
+  check_report(run_late(true), "cp-async-read-before-wait",
+               {"  waited   wait_group<0> at tests/emulator/async/cp_async_test.cpp:",
+                "  missing  cp.async.commit_group between the copy at ",
+                "the copy was in no group yet when its thread waited"});
 }
 
 TEST_CASE("cp.async: wait_group 1 leaves the younger of two groups") {
@@ -298,10 +294,7 @@ TEST_CASE("cp.async: what is not read is filled with zeros") {
   DeviceArray<std::uint8_t> result(bytes.size(), "D");
   auto check = [&](auto kernel, int size) {
     for (int source_bytes = 0; source_bytes <= size; ++source_bytes) {
-      const Outcome outcome =
-          run(kernel, one_cta(32, sizeof(Ring<1>)), source_bytes, source.get(), result.get());
-      INFO(outcome.report);
-      REQUIRE(outcome.rule == "passed");
+      require_passes(run(kernel, one_cta(32, sizeof(Ring<1>)), source_bytes, source.get(), result.get()));
       const std::vector<std::uint8_t> got = result.host();
       for (std::size_t i = 0; i < static_cast<std::size_t>(32 * size); ++i) {
         const bool read = static_cast<int>(i % static_cast<std::size_t>(size)) < source_bytes;

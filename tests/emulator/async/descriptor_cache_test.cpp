@@ -66,12 +66,8 @@ __device__ void load(Shared& shared, const TensorMap* map, bf16* out) {
 }
 
 __device__ void start(Shared& shared) {
-  if (threadIdx.x == 0) {
-    ptx::mbarrier_init(&shared.full, 1);
-    ptx::fence_mbarrier_init_release_cluster();
-  }
-  ptx::barrier_cluster_arrive();
-  ptx::barrier_cluster_wait();
+  make_barrier(&shared.full);
+  cluster_sync();
 }
 
 /// The first CTA makes a map of `pattern` for other rows, and every CTA uses it.
@@ -104,8 +100,7 @@ __global__ void changes(int fault, const TensorMap pattern, TensorMap* map, cons
   }
   __syncthreads();
   if (fault == kReleaseByAnother && me == 32 && blockIdx.x == 0) ptx::fence_proxy_tensormap_release_gpu();
-  ptx::barrier_cluster_arrive();
-  ptx::barrier_cluster_wait();
+  cluster_sync();
   const bool other_thread = fault == kAcquiredByAnotherThread || fault == kNoBarrierBehindAcquire;
   const bool acquires =
       fault != kNoAcquire && fault != kAcquireBefore && !(fault == kAcquireInOtherCta && blockIdx.x == 1);
@@ -114,8 +109,7 @@ __global__ void changes(int fault, const TensorMap pattern, TensorMap* map, cons
   if (fault != kNoBarrierBehindAcquire) __syncthreads();
   if (fault == kChangedMeanwhile && me == 33) ptx::tensormap_replace_global_dim_global<1>(map, 1);
   load(shared, fault == kMapInShared ? &shared.map : map, out);
-  ptx::barrier_cluster_arrive();
-  ptx::barrier_cluster_wait();
+  cluster_sync();
 }
 
 /// Uses a map that is there.
@@ -245,15 +239,11 @@ TEST_CASE("tensormap-in-use: a tensor map changes while a copy that uses it is u
 }
 
 TEST_CASE("reports say what a tensor map describes, what it was copied from, and who ends its use") {
-  const std::string acquire = run_changes(kNoAcquire).report;
-  INFO(acquire);
-  CHECK(contains(acquire, "map      map + 0, copied from map (shared + "));
-  CHECK(contains(acquire, "): a map of rows + 512, extents 64 x 5, boxes of 64 x 16"));
-  const std::string in_global = run_changes(kNoRelease).report;
-  CHECK(contains(in_global, "map      map + 0: a map of rows + 512, extents 64 x 5"));
-  const std::string store = run_changes_again(kStoreUnderWay).report;
-  INFO(store);
-  CHECK(contains(store, "missing  cp.async.bulk.wait_group.read<0> by thread (0,0,0)"));
+  check_text(run_changes(kNoAcquire).report, {"map      map + 0, copied from map (shared + ",
+                                              "): a map of rows + 512, extents 64 x 5, boxes of 64 x 16"});
+  check_text(run_changes(kNoRelease).report, {"map      map + 0: a map of rows + 512, extents 64 x 5"});
+  check_text(run_changes_again(kStoreUnderWay).report,
+             {"missing  cp.async.bulk.wait_group.read<0> by thread (0,0,0)"});
   CHECK(contains(run_changes_again(kLoadUnderWay).report,
                  "missing  a wait for the copy (of a load on its mbarrier"));
 }
@@ -270,9 +260,8 @@ TEST_CASE("a load far away from what a map covers names who made the map so shor
   CHECK(run(far_away, shape(1), map_of(rows.get()), map.get(), 16u).rule == "passed");
   CHECK(emulator::take_outside_loads().empty());
   CHECK(run(far_away, shape(1), map_of(rows.get()), map.get(), 5u).rule == "passed");
-  const std::string loads = emulator::take_outside_loads();
-  INFO(loads);
-  CHECK(contains(loads, "and the map has 5 rows there, as set by the tensormap.replace at "));
+  check_text(emulator::take_outside_loads(),
+             {"and the map has 5 rows there, as set by the tensormap.replace at "});
 }
 
 TEST_CASE("a tensor map is changed in shared or global memory, released, acquired and used") {

@@ -20,11 +20,6 @@ constexpr ptx::LaunchShape shape(unsigned ctas) {
   return {.grid = {ctas}, .block = {kThreads}, .cluster = {ctas}, .shared_bytes = sizeof(Shared)};
 }
 
-__device__ void cluster_sync() {
-  ptx::barrier_cluster_arrive();
-  ptx::barrier_cluster_wait();
-}
-
 enum Fault {
   kNone,
   kOrdinaryStoresBefore,  // no fault: both are of the generic proxy
@@ -161,8 +156,7 @@ TEST_CASE("expect-tx-small: an mbarrier expects less than st.async brings") {
 TEST_CASE("deadlock: an mbarrier expects more than st.async brings, and the report says how much") {
   CHECK_BREAKS("deadlock", run_ring(kExpectsMore));
   const std::string report = run_ring(kExpectsMore).report;
-  INFO(report);
-  CHECK(contains(report, "16 of 528 expected bytes missing"));
+  check_text(report, {"16 of 528 expected bytes missing"});
   // That comes before the places of all threads.
   CHECK(report.find("has all arrivals of phase 0 and waits for bytes alone: 528 are expected (528 at ") <
         report.find("  CTA "));

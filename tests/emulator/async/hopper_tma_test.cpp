@@ -123,10 +123,8 @@ void check_load(TensorMapSpec spec, const Coordinates& at) {
   const std::vector<unsigned char> expected = expected_box(spec, at, tensor);
   DeviceArray<std::uint32_t> out(expected.size() / 4);
   INFO("rank " << spec.rank << " box " << box << " swizzle " << ptx::span_bytes(spec.swizzle));
-  const Outcome outcome = run(load_and_dump, shape(64), ptx::make_tensor_map(spec), spec.rank, at, box,
-                              static_cast<std::uint32_t>(expected.size()), out.get());
-  INFO(outcome.report);
-  REQUIRE(outcome.rule == "passed");
+  require_passes(run(load_and_dump, shape(64), ptx::make_tensor_map(spec), spec.rank, at, box,
+                     static_cast<std::uint32_t>(expected.size()), out.get()));
   const std::vector<std::uint32_t> words = out.host();
   CHECK(std::memcmp(words.data(), expected.data(), expected.size()) == 0);
 }
@@ -508,10 +506,8 @@ TEST_CASE("load-not-waited") {
   CHECK_BREAKS("load-not-waited", run_two_rounds(kStoreIntoPending));
   CHECK_BREAKS_ONE_OF((Rules{"load-not-waited", "load-overwrites", "shared-uninitialised"}),
                       run_two_rounds(kNoBarrierAfterOneWait));
-  const Outcome outcome = run_two_rounds(kWrongParity);
-  CHECK(contains(outcome.report, "full[0] (shared + 0x8000)"));
-  CHECK(contains(outcome.report, "passed at once"));
-  CHECK(contains(outcome.report, "box of 64 x 64 at (0, 0) of M"));
+  check_report(run_two_rounds(kWrongParity), "load-not-waited",
+               {"full[0] (shared + 0x8000)", "passed at once", "box of 64 x 64 at (0, 0) of M"});
 }
 
 TEST_CASE("expect-tx-small") {
@@ -530,8 +526,7 @@ TEST_CASE("expect-tx-small: nothing expected") {
 
 TEST_CASE("deadlock: more bytes expected than come") {
   CHECK_BREAKS("deadlock", run_two_rounds(kLarge));
-  const Outcome outcome = run_two_rounds(kLarge);
-  CHECK(contains(outcome.report, "16 of 16400 expected bytes missing"));
+  check_report(run_two_rounds(kLarge), "deadlock", {"16 of 16400 expected bytes missing"});
 }
 
 TEST_CASE("mbarrier-arrivals: two threads expect the bytes") {
@@ -605,9 +600,8 @@ TEST_CASE("TMA stores") {
 TEST_CASE("proxy-fence: a store of unfenced writes") {
   CHECK_BREAKS("proxy-fence", run_store(kStoreNoFence));
   CHECK_BREAKS("proxy-fence", run_store(kStoreFenceTooLate));
-  const Outcome outcome = run_store(kStoreNoFence);
-  CHECK(contains(outcome.report, "a bulk store reads bytes that ordinary stores wrote"));
-  CHECK(contains(outcome.report, "box of 64 x 64 at (0, 0) of D"));
+  check_report(run_store(kStoreNoFence), "proxy-fence",
+               {"a bulk store reads bytes that ordinary stores wrote", "box of 64 x 64 at (0, 0) of D"});
 }
 
 TEST_CASE("store-source-race: no barrier between fence and store") {
@@ -660,9 +654,7 @@ TEST_CASE("a store leaves alone what is outside the tensor") {
   const TensorMap map = ptx::make_tensor_map(spec);
   under_all_schedules([&] {
     matrix.fill(0);
-    const Outcome outcome = run(store_at_the_edge, shape(32), map, 16, 6);
-    INFO(outcome.report);
-    REQUIRE(outcome.rule == "passed");
+    require_passes(run(store_at_the_edge, shape(32), map, 16, 6));
     const std::vector<bf16> host = matrix.host();
     int wrong = 0;
     for (int row = 0; row < kRows; ++row) {
@@ -1046,9 +1038,7 @@ TEST_CASE("a plain bulk copy may land late, and its destination is poisoned unti
     emulator::Options options;
     options.completion = completion;
     const emulator::ScopedOptions scope(options);
-    const Outcome outcome = run(look_at_once, shape(32), source.get(), seen.get());
-    INFO(outcome.report);
-    CHECK(outcome.rule == "passed");
+    require_passes(run(look_at_once, shape(32), source.get(), seen.get()));
     return seen.host();
   };
   // The barrier's answer, the first and the last word; the last word after the wait.

@@ -65,17 +65,6 @@ void __device__ fill(bf16* tile, const bf16* source, int rows, int columns, cons
   }
 }
 
-template <int kN>
-void __device__ store(float* out, const float (&d)[kN / 2]) {
-  const int thread = static_cast<int>(threadIdx.x) % 128;
-  const int row = thread / 32 * 16 + thread % 32 / 4;
-  for (int j = 0; j < kN / 8; ++j) {
-    for (int i = 0; i < 4; ++i) {
-      ptx::st_global(out + (row + i / 2 * 8) * kN + 8 * j + thread % 4 * 2 + i % 2, d[4 * j + i]);
-    }
-  }
-}
-
 /// d = a * b^T + a * b^T over K in steps of 16, with A in shared memory or in registers.
 template <int kN>
 __global__ void multiply(const bf16* a, const bf16* b, int k, Layout layout, int registers, float* out) {
@@ -106,7 +95,7 @@ __global__ void multiply(const bf16* a, const bf16* b, int k, Layout layout, int
   ptx::wgmma_commit_group();
   ptx::wgmma_wait_group<0>();
   ptx::wgmma_fence_operand(d);
-  store<kN>(out, d);
+  store_accumulators<kN>(out, d);
 }
 
 template <int kN>
@@ -435,10 +424,7 @@ enum TmaFault {
 /// A tile comes by TMA and is multiplied by itself.
 __global__ void load_and_multiply(ptx::TensorMap map, int fault, float* out) {
   auto& shared = ptx::dynamic_shared<Shared>();
-  if (threadIdx.x == 0) {
-    ptx::mbarrier_init(&shared.full, 1);
-    ptx::fence_mbarrier_init_release_cluster();
-  }
+  make_barrier(&shared.full);
   __syncthreads();
   auto load = [&](int row) {
     ptx::mbarrier_arrive_expect_tx(&shared.full, 64 * 128);
@@ -464,7 +450,7 @@ __global__ void load_and_multiply(ptx::TensorMap map, int fault, float* out) {
     wait(&shared.full, 1);
   }
   ptx::wgmma_wait_group<0>();
-  store<64>(out, d);
+  store_accumulators<64>(out, d);
 }
 
 Outcome run_load_and_multiply(int fault) {
@@ -512,8 +498,8 @@ TEST_CASE("wgmma-fence-after-wait: accumulators that were handed back need a fen
   CHECK_BREAKS("wgmma-fence", run_two_groups(kOverwrittenUnfenced));
   CHECK_PASSES(run_two_groups(kTakenAgainFenced));
   CHECK_BREAKS("wgmma-fence-after-wait", run_two_groups(kTakenAgain));
-  const Outcome outcome = run_two_groups(kTakenAgain);
-  CHECK(contains(outcome.report, "--allow wgmma-fence-after-wait switches it off"));
+  check_report(run_two_groups(kTakenAgain), "wgmma-fence-after-wait",
+               {"--allow wgmma-fence-after-wait switches it off"});
   const emulator::ScopedCourseRule off(emulator::CourseRule::kWgmmaFenceAfterWait, false);
   CHECK_PASSES(run_two_groups(kTakenAgain));
   CHECK_BREAKS("wgmma-fence", run_two_groups(kOverwrittenUnfenced));
@@ -546,8 +532,7 @@ TEST_CASE("rules that are this course's own are switched by name") {
 TEST_CASE("wgmma-accumulator-read: before wait_group") {
   CHECK_BREAKS("wgmma-accumulator-read", run_two_groups(kReadEarly));
   CHECK_BREAKS("wgmma-accumulator-read", run_two_groups(kReadWithGroupsLeft));
-  const Outcome outcome = run_two_groups(kReadWithGroupsLeft);
-  CHECK(contains(outcome.report, "2 committed, 1 waited for"));
+  check_report(run_two_groups(kReadWithGroupsLeft), "wgmma-accumulator-read", {"2 committed, 1 waited for"});
 }
 
 TEST_CASE("wgmma-accumulator-read: arithmetic does not launder what was read") {
@@ -558,10 +543,7 @@ TEST_CASE("wgmma-accumulator-read: arithmetic does not launder what was read") {
     CHECK_BREAKS("wgmma-accumulator-read", run_use(use));
   }
   const Outcome outcome = run_use(kUseSum);
-  INFO(outcome.report);
-  CHECK(contains(outcome.report, "thread (70,0,0)"));
-  CHECK(contains(outcome.report, "1 committed, 0 waited for"));
-  CHECK(contains(outcome.report, "hopper_wgmma_test.cpp:"));
+  check_text(outcome.report, {"thread (70,0,0)", "1 committed, 0 waited for", "hopper_wgmma_test.cpp:"});
 #endif
 }
 
@@ -594,21 +576,17 @@ TEST_CASE("wgmma-fence: registers that change between fence and issue") {
   CHECK_PASSES(run_two_groups(kFragmentWrittenBeforeFence));
   CHECK_BREAKS("wgmma-fence", run_use(kFirstWrittenBehindFence));
   CHECK_PASSES(run_use(kFirstWrittenBeforeFence));
-  const Outcome outcome = run_two_groups(kWrittenBehindFence);
-  INFO(outcome.report);
-  CHECK(contains(outcome.report, "register 6 of 8: row 25, column 10 of the 64 x 16 tile"));
-  CHECK(contains(outcome.report, "0.25 now"));
-  CHECK(contains(outcome.report, "came before the write"));
-  const Outcome fragment = run_two_groups(kFragmentWrittenBehindFence);
-  INFO(fragment.report);
-  CHECK(contains(fragment.report, "2 of 4 of the fragment; 0x3f803f80 then, 0x7f007f00 now"));
+  check_report(
+      run_two_groups(kWrittenBehindFence), "wgmma-fence",
+      {"register 6 of 8: row 25, column 10 of the 64 x 16 tile", "0.25 now", "came before the write"});
+  check_report(run_two_groups(kFragmentWrittenBehindFence), "wgmma-fence",
+               {"2 of 4 of the fragment; 0x3f803f80 then, 0x7f007f00 now"});
 }
 
 TEST_CASE("wgmma-accumulator-written: in flight") {
   CHECK_BREAKS("wgmma-accumulator-written", run_two_groups(kWriteSeenByFenceOperand));
-  const Outcome outcome = run_two_groups(kWriteSeenByFenceOperand);
-  CHECK(contains(outcome.report, "register 2 of 8"));
-  CHECK(contains(outcome.report, "noticed"));
+  check_report(run_two_groups(kWriteSeenByFenceOperand), "wgmma-accumulator-written",
+               {"register 2 of 8", "noticed"});
   CHECK_BREAKS("wgmma-accumulator-written", run_two_groups(kWriteEarly));
 }
 
@@ -619,10 +597,9 @@ TEST_CASE("wgmma-fragment-overwritten") {
   CHECK_BREAKS("wgmma-fragment-overwritten", run_two_groups(kFragmentWritten));
   CHECK_PASSES(run_two_groups(kFragmentLoadedBehindWait));
   CHECK(contains(run_two_groups(kFragmentLoaded).report, "ldmatrix"));
-  const Outcome written = run_two_groups(kFragmentWritten);
-  CHECK(contains(written.report, "thread (99,0,0)"));
-  CHECK(contains(written.report, "2 of 4: 0x00000000 then, 0x40004000 now"));
-  CHECK(contains(written.report, "a wgmma.wait_group that covers the wgmma at"));
+  check_report(run_two_groups(kFragmentWritten), "wgmma-fragment-overwritten",
+               {"thread (99,0,0)", "2 of 4: 0x00000000 then, 0x40004000 now",
+                "a wgmma.wait_group that covers the wgmma at"});
 }
 
 TEST_CASE("exit-in-flight: wgmma") {
@@ -633,9 +610,7 @@ TEST_CASE("exit-in-flight: wgmma") {
 TEST_CASE("proxy-fence: wgmma reads unfenced writes") {
   CHECK_BREAKS("proxy-fence", run_two_groups(kNoProxyFence));
   CHECK_BREAKS("proxy-fence", run_two_groups(kProxyFenceByAnotherThread));
-  const Outcome outcome = run_two_groups(kProxyFenceByAnotherThread);
-  CHECK(contains(outcome.report, "thread (77,0,0)"));
-  CHECK(contains(outcome.report, "a["));
+  check_report(run_two_groups(kProxyFenceByAnotherThread), "proxy-fence", {"thread (77,0,0)", "a["});
 }
 
 TEST_CASE("wgmma-operand-race: no barrier behind the fence") {
@@ -654,10 +629,8 @@ TEST_CASE("wgmma-operand-overwritten") {
   DeviceArray<float> out(128);
   CHECK_BREAKS("wgmma-operand-overwritten", run(hand_back, shape(256), source.get(), 1, out.get()));
   const auto says = [&](int early, const char* text) {
-    const Outcome outcome = run(hand_back, shape(256), source.get(), early, out.get());
-    INFO(outcome.report);
-    CHECK(outcome.rule == "wgmma-operand-overwritten");
-    CHECK(contains(outcome.report, text));
+    check_report(run(hand_back, shape(256), source.get(), early, out.get()), "wgmma-operand-overwritten",
+                 {text});
   };
   says(1, "  missing  wgmma.wait_group of warpgroup 1 of CTA (0,0,0), and a barrier behind it, before ");
   says(2, "when 1 group was committed: it leaves the latest 1 under way, and this wgmma is of group 1");
@@ -673,8 +646,7 @@ TEST_CASE("wgmma-divergence") {
 
 TEST_CASE("deadlock: a warp of the warpgroup is missing") {
   CHECK_BREAKS("deadlock", run_two_groups(kOneWarpMissing));
-  const Outcome outcome = run_two_groups(kOneWarpMissing);
-  CHECK(contains(outcome.report, "has been executed only by threads 0-95"));
+  check_report(run_two_groups(kOneWarpMissing), "deadlock", {"has been executed only by threads 0-95"});
 }
 
 TEST_CASE("wgmma-registers: another shape in flight on the same registers") {

@@ -78,16 +78,6 @@ void __device__ fill(bf16* tile, const bf16* source, int rows, const Layout& lay
   }
 }
 
-template <int kN>
-void __device__ store(float* out, const float (&d)[kN / 2]) {
-  const int thread = static_cast<int>(threadIdx.x);
-  const int row = thread / 32 * 16 + thread % 32 / 4;
-  for (int j = 0; j < kN / 8; ++j) {
-    for (int i = 0; i < 4; ++i)
-      ptx::st_global(out + (row + i / 2 * 8) * kN + 8 * j + thread % 4 * 2 + i % 2, d[4 * j + i]);
-  }
-}
-
 /// d = a * b^T, a [64][kDepth], b [kN][kDepth].
 template <int kN, int kTnspA, int kTnspB, bool kHalf, bool kRegisters>
 __global__ void multiply(const bf16* a, const bf16* b, Swizzle swizzle, float* out) {
@@ -125,7 +115,7 @@ __global__ void multiply(const bf16* a, const bf16* b, Swizzle swizzle, float* o
   ptx::wgmma_commit_group();
   ptx::wgmma_wait_group<0>();
   ptx::wgmma_fence_operand(d);
-  store<kN>(out, d);
+  store_accumulators<kN>(out, d);
 }
 
 /// The same small integers as fp16.
@@ -177,10 +167,7 @@ enum Fault {
 __global__ void load_and_multiply(const __grid_constant__ ptx::TensorMap x,
                                   const __grid_constant__ ptx::TensorMap y, int fault, float* out) {
   auto& shared = ptx::dynamic_shared<Shared>();
-  if (threadIdx.x == 0) {
-    ptx::mbarrier_init(&shared.full, 1);
-    ptx::fence_mbarrier_init_release_cluster();
-  }
+  make_barrier(&shared.full);
   __syncthreads();
   const bool exchanged = fault == kBoxesExchanged;
   if (threadIdx.x == 0) {
@@ -225,7 +212,7 @@ __global__ void load_and_multiply(const __grid_constant__ ptx::TensorMap x,
   }
   ptx::wgmma_commit_group();
   ptx::wgmma_wait_group<0>();
-  store<128>(out, d);
+  store_accumulators<128>(out, d);
 }
 
 struct Loaded {

@@ -89,11 +89,7 @@ __global__ void multiply(const std::uint32_t* a, const std::uint32_t* b, int fau
   }
   ptx::wgmma_wait_group<0>();
   ptx::wgmma_fence_operand(d);
-  const int row = thread / 32 * 16 + thread % 32 / 4;
-  for (int j = 0; j < kN / 8; ++j) {
-    for (int i = 0; i < 4; ++i)
-      ptx::st_global(out + (row + i / 2 * 8) * kN + 8 * j + thread % 4 * 2 + i % 2, d[4 * j + i]);
-  }
+  store_accumulators<kN>(out, d);
 }
 
 using Bytes = std::vector<unsigned char>;

@@ -110,8 +110,7 @@ __global__ void count_in_pairs(std::uint32_t* done, int faulty) {
   ptx::mbarrier_init(&shared.answered, 1);
   ptx::mbarrier_init(&shared.taken, 1);
   ptx::fence_mbarrier_init_release_cluster();
-  ptx::barrier_cluster_arrive();
-  ptx::barrier_cluster_wait();
+  cluster_sync();
   uint3 work = {blockIdx.x - rank, blockIdx.y, blockIdx.z};
   bool canceled = true;
   for (std::uint32_t round = 0; canceled; ++round) {
@@ -140,8 +139,7 @@ __global__ void count_in_pairs(std::uint32_t* done, int faulty) {
     }
   }
   if (fault == PairFault::kPeerLeaves) return;
-  ptx::barrier_cluster_arrive();
-  ptx::barrier_cluster_wait();
+  cluster_sync();
 }
 
 Outcome run_pairs(PairFault fault, ptx::Extent grid = {4, 3, 2}) {
@@ -270,19 +268,11 @@ TEST_CASE("both CTAs of a cluster are answered, and the one that asks knows that
 }
 
 TEST_CASE("reports of launch control name the request and what is missing") {
-  const std::string fence = run_count(Fault::kNoFence, 40).report;
-  INFO(fence);
-  CHECK(contains(fence, "fence_proxy_async by thread (0,0,0)"));
-  CHECK(contains(fence, "--allow launch-control-fence"));
-  const std::string again = run_count(Fault::kAsksAgain).report;
-  INFO(again);
-  CHECK(contains(again, "by a CTA that has seen an earlier request fail"));
-  const std::string lost = run_count(Fault::kIgnoresCancelled, 40).report;
-  INFO(lost);
-  CHECK(contains(lost, "its first CTA is ("));
-  const std::string early = run_count(Fault::kReadsAtOnce).report;
-  INFO(early);
-  CHECK(contains(early, "try_cancel"));
+  check_text(run_count(Fault::kNoFence, 40).report,
+             {"fence_proxy_async by thread (0,0,0)", "--allow launch-control-fence"});
+  check_text(run_count(Fault::kAsksAgain).report, {"by a CTA that has seen an earlier request fail"});
+  check_text(run_count(Fault::kIgnoresCancelled, 40).report, {"its first CTA is ("});
+  check_text(run_count(Fault::kReadsAtOnce).report, {"try_cancel"});
 }
 
 }  // namespace launch_control_test

@@ -153,12 +153,9 @@ TEST_CASE("warp-divergence: the lanes that have gone past an aligned instruction
   };
   CHECK_PASSES(run_until(32));
   CHECK_BREAKS("warp-divergence", run_until(20));
-  const Outcome outcome = run_until(20);
-  INFO(outcome.report);
-  CHECK(contains(outcome.report,
-                 "lanes 20-31 of warp 0 of CTA (0,0,0) at tests/emulator/async/matrix_test.cpp"));
-  CHECK(contains(outcome.report, "they have gone another way and wait at"));
-  CHECK(contains(outcome.report, "(PTX ISA, \"ldmatrix\")"));
+  check_report(run_until(20), "warp-divergence",
+               {"lanes 20-31 of warp 0 of CTA (0,0,0) at tests/emulator/async/matrix_test.cpp",
+                "they have gone another way and wait at", "(PTX ISA, \"ldmatrix\")"});
 }
 
 TEST_CASE("warp-divergence: ldmatrix is executed by all lanes at one place") {

@@ -400,9 +400,7 @@ TEST_CASE("with cta_group 2 each CTA copies its own, and shifts its own") {
 }
 
 TEST_CASE("reports of tcgen05 cp name it") {
-  const std::string early = run_move(Form::k128x256b, Fault::kTwice).report;
-  INFO(early);
-  CHECK(contains(early, "tcgen05.cp, operation"));
+  check_text(run_move(Form::k128x256b, Fault::kTwice).report, {"tcgen05.cp, operation"});
 }
 
 }  // namespace tcgen05_cp_test

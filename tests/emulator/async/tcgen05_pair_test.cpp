@@ -201,10 +201,7 @@ __global__ void multiply_pairs(const bf16* a, const bf16* b, float* out, int fau
   fill(shared.a, a + (static_cast<int>(pair) * kRows + half * kRows / 2) * kK, kRows / 2);
   fill(shared.b, b + (static_cast<int>(pair) * kColumnsOfD + half * kColumnsOfD / 2) * kK, kColumnsOfD / 2);
   ptx::fence_proxy_async_shared_cta();
-  if (threadIdx.x == 0) {
-    ptx::mbarrier_init(&shared.done, 1);
-    ptx::fence_mbarrier_init_release_cluster();
-  }
+  make_barrier(&shared.done);
   cluster_sync();
   if (warp == 0) ptx::tcgen05_alloc<2>(&shared.tensor_memory, kColumns);
   cluster_sync();
@@ -389,10 +386,7 @@ __global__ void relinquishes_alone() {
 __global__ void foreign_barrier(ptx::TensorMap b, std::uint32_t holder) {
   auto& shared = ptx::dynamic_shared<Shared>();
   const std::uint32_t rank = ptx::cluster_ctarank();
-  if (threadIdx.x == 0) {
-    ptx::mbarrier_init(&shared.full, 1);
-    ptx::fence_mbarrier_init_release_cluster();
-  }
+  make_barrier(&shared.full);
   cluster_sync();
   if (threadIdx.x == 0 && rank == holder) {
     ptx::mbarrier_arrive_expect_tx(&shared.full, sizeof shared.b);
@@ -429,8 +423,7 @@ TEST_CASE("a pair multiplies every shape that it has: N in steps of 16, M of 256
   CHECK_BREAKS("tensor-memory-lanes", run_pairs<128, 48>(1, 2));
   CHECK_BREAKS("tensor-memory-uninitialised", run_pairs<128, 48>(1, 4));
   const Outcome behind = run_pairs<128, 48>(1, 4);
-  INFO(behind.report);
-  CHECK(contains(behind.report, "M = 128 of a pair, 64 rows in each of its CTAs, N = 48"));
+  check_text(behind.report, {"M = 128 of a pair, 64 rows in each of its CTAs, N = 48"});
   CHECK(
       contains(behind.report, "M = 256 in the instruction descriptor, if each CTA of the pair has 128 rows"));
 }
@@ -547,18 +540,11 @@ TEST_CASE("descriptors of a pair are those of both CTAs") {
 }
 
 TEST_CASE("reports of a pair name the CTA and what is missing") {
-  const std::string scope = run_pair(Fault::kPeerWaitsInCta).report;
-  INFO(scope);
-  CHECK(contains(scope, "mbarrier_wait_parity_cluster"));
-  CHECK(contains(scope, "--allow pair-cluster-scope"));
-  const std::string ready = run_pair(Fault::kReadyUnknown).report;
-  INFO(ready);
-  CHECK(contains(ready, "a barrier of the cluster behind tcgen05.alloc"));
-  const std::string leader = run_pair(Fault::kPeerIssues).report;
-  CHECK(contains(leader, "the CTA of rank 0 issues for both"));
-  const std::string waits = run_pair(Fault::kLeaderWaitsInCta).report;
-  INFO(waits);
-  CHECK(contains(waits, "mbarrier_wait_parity_cluster"));
+  check_text(run_pair(Fault::kPeerWaitsInCta).report,
+             {"mbarrier_wait_parity_cluster", "--allow pair-cluster-scope"});
+  check_text(run_pair(Fault::kReadyUnknown).report, {"a barrier of the cluster behind tcgen05.alloc"});
+  check_text(run_pair(Fault::kPeerIssues).report, {"the CTA of rank 0 issues for both"});
+  check_text(run_pair(Fault::kLeaderWaitsInCta).report, {"mbarrier_wait_parity_cluster"});
 }
 
 }  // namespace tcgen05_pair_test

@@ -196,9 +196,7 @@ void check_exact() {
   const DeviceArray<bf16> device_a(a, "A");
   const DeviceArray<bf16> device_b(b, "B");
   DeviceArray<float> out(128 * kN);
-  const Outcome outcome = run(multiply<kN>, shape(), device_a.get(), device_b.get(), out.get(), 0);
-  INFO(outcome.report);
-  REQUIRE(outcome.rule == "passed");
+  require_passes(run(multiply<kN>, shape(), device_a.get(), device_b.get(), out.get(), 0));
   CHECK(count_wrong(out.host(), a, b, kK) == 0);
 }
 
@@ -299,10 +297,7 @@ __global__ void two_in_turn(const bf16* a, const bf16* b, float* out) {
   fill(shared.b, b, kN);
   ptx::fence_proxy_async_shared_cta();
   if (threadIdx.x / 32 == 0) ptx::tcgen05_alloc(&shared.tensor_memory, 2 * kN);
-  if (threadIdx.x == 0) {
-    ptx::mbarrier_init(&shared.done, 1);
-    ptx::fence_mbarrier_init_release_cluster();
-  }
+  make_barrier(&shared.done);
   __syncthreads();
   const std::uint32_t d = ptx::ld_shared(&shared.tensor_memory);
   if (threadIdx.x == 0) {
@@ -338,9 +333,7 @@ TEST_CASE("each of two accumulators of a thread has its multiplications in order
   const DeviceArray<bf16> device_b(b, "B");
   DeviceArray<float> out(128 * 64);
   under_all_schedules([&] {
-    const Outcome outcome = run(two_in_turn, shape(), device_a.get(), device_b.get(), out.get());
-    INFO(outcome.report);
-    REQUIRE(outcome.rule == "passed");
+    require_passes(run(two_in_turn, shape(), device_a.get(), device_b.get(), out.get()));
     CHECK(count_wrong(out.host(), a, both_accumulators, kK) == 0);
   });
 }
@@ -356,11 +349,9 @@ TEST_CASE(
   CHECK_PASSES(run_multiply<32>(Fault::kArrivalAwaited));
   CHECK_BREAKS("mbarrier-invalidated-in-use", run_multiply<32>(Fault::kInvalidated));
   CHECK_PASSES(run_multiply<32>(Fault::kAwaitedInvalidated));
-  const std::string ended = run_multiply<32>(Fault::kArrivalNotAwaited).report;
-  INFO(ended);
-  CHECK(contains(ended, "tcgen05.commit at tests/emulator/async/tcgen05_test.cpp:"));
-  CHECK(contains(ended, "the last of 1 at this mbarrier"));
-  CHECK(contains(ended, "--allow commit-arrival"));
+  check_text(run_multiply<32>(Fault::kArrivalNotAwaited).report,
+             {"tcgen05.commit at tests/emulator/async/tcgen05_test.cpp:", "the last of 1 at this mbarrier",
+              "--allow commit-arrival"});
   const emulator::ScopedCourseRule off(emulator::CourseRule::kCommitArrival, false);
   CHECK_PASSES(run_multiply<32>(Fault::kArrivalNotAwaited));
   CHECK_BREAKS("exit-in-flight", run_multiply<32>(Fault::kExitBeforeCommit));
@@ -547,9 +538,7 @@ TEST_CASE("A may come from tensor memory, behind wait st and both fences") {
   const auto check = [&](FromMemory how, unsigned rows) {
     under_all_schedules([&] {
       std::vector<float> result;
-      const Outcome outcome = run_a_in_tensor_memory(how, &result);
-      INFO(outcome.report);
-      REQUIRE(outcome.rule == "passed");
+      require_passes(run_a_in_tensor_memory(how, &result));
       const std::vector<bf16> rows_of_a(a.begin(), a.begin() + rows * kK);
       CHECK(count_wrong(result, rows_of_a, b, kK, 128 / rows) == 0);
     });
@@ -812,24 +801,17 @@ TEST_CASE("reports of tcgen05 name the place, the columns and what is missing") 
     const Outcome outcome = run_multiply<32>(Fault::kReadBeforeCommit);
     if (outcome.rule == "tcgen05-mma-not-waited") early = outcome.report;
   });
-  INFO(early);
-  CHECK(contains(early, "tcgen05_test.cpp"));
-  CHECK(contains(early, "of tensor memory"));
-  CHECK(contains(early, "a wait for the mbarrier on which the commit at"));
+  check_text(early,
+             {"tcgen05_test.cpp", "of tensor memory", "a wait for the mbarrier on which the commit at"});
   under_all_schedules([] {  // the wait comes, but behind the arrival: at whatever time
-    const std::string late = run_two_tiles(Handover::kNoWaitLd).report;
-    INFO(late);
-    CHECK(contains(late, "tcgen05.wait::ld by warp"));
+    check_text(run_two_tiles(Handover::kNoWaitLd).report, {"tcgen05.wait::ld by warp"});
   });
-  const std::string outside = run_multiply<32>(Fault::kOutsideColumns).report;
-  CHECK(contains(outside, "allocated columns"));
-  CHECK(contains(outside, "missing  64 columns in the tcgen05.alloc at "));
-  CHECK(contains(outside, "where 32 are allocated: columns 16 to 47 behind its first one are used here"));
+  check_text(run_multiply<32>(Fault::kOutsideColumns).report,
+             {"allocated columns", "missing  64 columns in the tcgen05.alloc at ",
+              "where 32 are allocated: columns 16 to 47 behind its first one are used here"});
   CHECK_FALSE(contains(run_multiply<32>(Fault::kAfterDealloc).report, "columns in the tcgen05.alloc"));
-  const std::string leak = run_multiply<32>(Fault::kLeak).report;
-  CHECK(contains(leak, "tcgen05.dealloc by a whole warp"));
-  const std::string hopper = run_multiply<32>(Fault::kHopperDescriptor).report;
-  CHECK(contains(hopper, "bits 46-48 are not 0b001"));
+  check_text(run_multiply<32>(Fault::kLeak).report, {"tcgen05.dealloc by a whole warp"});
+  check_text(run_multiply<32>(Fault::kHopperDescriptor).report, {"bits 46-48 are not 0b001"});
 }
 
 TEST_CASE("tcgen05 descriptors are encoded and decoded bit by bit") {

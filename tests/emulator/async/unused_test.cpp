@@ -26,10 +26,7 @@ enum Fault { kNone, kNotFilled, kFilledTooHigh, kNoWait };
 /// Loads the first `loaded` rows of a stage by TMA, leaves the rest unused, and reads all of it.
 __global__ void stage_with_unused_rows(ptx::TensorMap map, int loaded, int fault, bf16* out) {
   auto& stage = ptx::dynamic_shared<Stage>();
-  if (threadIdx.x == 0) {
-    ptx::mbarrier_init(&stage.full, 1);
-    ptx::fence_mbarrier_init_release_cluster();
-  }
+  make_barrier(&stage.full);
   __syncthreads();
   if (threadIdx.x == 0) {
     const int from = fault == kFilledTooHigh ? loaded - 1 : loaded;

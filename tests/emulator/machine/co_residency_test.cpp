@@ -84,8 +84,7 @@ __global__ void takes_a_lock(std::uint32_t* words) {
 }
 
 const ptx::LaunchShape kTwo{.grid = {2}, .block = {1}, .cluster = {}};
-const ptx::LaunchShape kTwoTogether{
-    .grid = {2}, .block = {1}, .cluster = {}, .shared_bytes = 0, .co_resident = true};
+const ptx::LaunchShape kTwoTogether{.grid = {2}, .block = {1}, .co_resident = true};
 
 template <typename Body>
 void at_once(Body body) {
@@ -110,12 +109,8 @@ TEST_CASE("co-residency: a CTA waits for another one, and the launch is not coop
   };
   for (const int acquires : {0, 1}) {
     at_once([&] {
-      const Outcome outcome = outcome_of(kTwo, kByNumber, acquires);
-      INFO(outcome.report);
-      CHECK(outcome.rule == "co-residency");
-      CHECK(contains(outcome.report, "it held 0 until CTA (0,0,0) changed it to 1"));
-      CHECK(contains(outcome.report, "co_resident"));
-      CHECK(contains(outcome.report, "--allow co-residency"));
+      check_report(outcome_of(kTwo, kByNumber, acquires), "co-residency",
+                   {"it held 0 until CTA (0,0,0) changed it to 1", "co_resident", "--allow co-residency"});
     });
     at_once([&] { CHECK(outcome_of(kTwoTogether, kByNumber, acquires).rule == "passed"); });
     at_once([&] {

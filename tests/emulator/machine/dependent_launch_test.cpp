@@ -96,24 +96,18 @@ TEST_CASE("dependent-launch: a read of what the grid before writes, before the w
   CHECK_PASSES(chain.run({kWriter, {.does = Does::kReads}}));
   CHECK_PASSES(chain.run({kWriter, early}, false));  // the second launch waits for the first one
   CHECK_PASSES(chain.run({early, early, early}));    // weights: nobody writes them
-  const Outcome outcome = chain.run({kWriter, early});
-  INFO(outcome.report);
-  CHECK(contains(outcome.report, "the grid before may still run: nothing orders its write and this read"));
-  CHECK(contains(outcome.report, "missing  griddepcontrol.wait before this read"));
-  CHECK(contains(outcome.report, "tests/emulator/machine/dependent_launch_test.cpp:"));
-  CHECK(contains(outcome.report, "of the grid before, "));
-  CHECK(contains(outcome.report, "data + "));
+  check_report(chain.run({kWriter, early}), "dependent-launch",
+               {"the grid before may still run: nothing orders its write and this read",
+                "missing  griddepcontrol.wait before this read",
+                "tests/emulator/machine/dependent_launch_test.cpp:", "of the grid before, ", "data + "});
 }
 
 TEST_CASE("global-race: a grid overwrites what it reads of the grid before, and needs a second buffer") {
   Chain chain;
   const Link in_place{.does = Does::kInPlace};
-  const Outcome outcome = chain.run({kWriter, in_place});
-  INFO(outcome.report);
-  CHECK(outcome.rule == "global-race");
-  CHECK(contains(outcome.report, "content  written at tests/emulator/machine/dependent_launch_test.cpp:"));
-  CHECK(contains(outcome.report, "of the grid before"));
-  CHECK(contains(outcome.report, "missing  a second buffer: this launch overwrites what it reads"));
+  check_report(chain.run({kWriter, in_place}), "global-race",
+               {"content  written at tests/emulator/machine/dependent_launch_test.cpp:", "of the grid before",
+                "missing  a second buffer: this launch overwrites what it reads"});
   const Outcome own = chain.run({in_place});  // what no grid of the chain has written
   CHECK(own.rule == "global-race");
   CHECK_FALSE(contains(own.report, "a second buffer"));
@@ -169,11 +163,9 @@ TEST_CASE("dependent-launch: the wait covers an earlier grid only if the grid be
   CHECK_BREAKS("dependent-launch", chain.run({kWriter, skips, {}, {}, reader}));
   // A chain that the third launch breaks off, because it is not dependent, is over.
   CHECK_PASSES(chain.run({kWriter, skips, reader}, false));
-  const Outcome outcome = chain.run({kWriter, skips, reader});
-  INFO(outcome.report);
-  CHECK(contains(outcome.report, "the grid 2 launches before may still run"));
-  CHECK(contains(outcome.report,
-                 "missing  griddepcontrol.wait in the grid between: no thread of it has waited"));
+  check_report(chain.run({kWriter, skips, reader}), "dependent-launch",
+               {"the grid 2 launches before may still run",
+                "missing  griddepcontrol.wait in the grid between: no thread of it has waited"});
 }
 
 TEST_CASE(

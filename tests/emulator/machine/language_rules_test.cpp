@@ -30,10 +30,7 @@ enum Way { kApart, kTogetherAgain, kAllLanes, kPolls, kWholeWarps, kBehindShuffl
 /// Lanes take a branch; then the warp executes bar.sync, which is .aligned.
 __global__ void branches(int way) {
   auto& barrier = ptx::dynamic_shared<std::uint64_t>();
-  if (threadIdx.x == 0) {
-    ptx::mbarrier_init(&barrier, 64);
-    ptx::fence_mbarrier_init_release_cluster();
-  }
+  make_barrier(&barrier, 64);
   __syncthreads();
   const bool taken = way == kAllLanes || (way == kWholeWarps ? threadIdx.x >= 32 : threadIdx.x % 32 == 5);
   if (way == kPolls) {
@@ -110,11 +107,9 @@ TEST_CASE("launch-bounds: no more threads than the kernel is compiled for") {
   CHECK(emulator::launch_bounds(ptx::kernel_handle(bounded_by_a_number)) == 96);
   CHECK(run(bounded<32>, one_cta(65), out.get()).rule == "launch-bounds");
   CHECK(run(bounded<32>, one_cta(128), out.get()).rule == "launch-bounds");
-  const Outcome outcome = run(bounded_by_a_number, one_cta(128), out.get());
-  CHECK(outcome.rule == "launch-bounds");
-  INFO(outcome.report);
-  CHECK(contains(outcome.report, "a block of (128,1,1) has 128 threads, and the kernel is compiled for 96"));
-  CHECK(contains(outcome.report, "bounded_by_a_number"));
+  check_report(
+      run(bounded_by_a_number, one_cta(128), out.get()), "launch-bounds",
+      {"a block of (128,1,1) has 128 threads, and the kernel is compiled for 96", "bounded_by_a_number"});
 #endif
   CHECK(run(bounded<32>, one_cta(64), out.get()).rule == "passed");
   CHECK(run(bounded<64>, one_cta(128), out.get()).rule == "passed");
@@ -161,11 +156,10 @@ constexpr int kThousand = 1'000;
 }
 
 TEST_CASE("grid-constant: a kernel whose source says so is not launched") {
-  const Outcome outcome = run(gemm::language_rules_test::copies_its_map, one_cta(32), ptx::TensorMap{}, 1);
-  INFO(outcome.report);
-  CHECK(outcome.rule == "grid-constant");
-  CHECK(contains(outcome.report, "the kernel copies_its_map takes the tensor map map by value"));
-  CHECK(contains(outcome.report, "tests/emulator/machine/language_rules_test.cpp:3"));
+  check_report(run(gemm::language_rules_test::copies_its_map, one_cta(32), ptx::TensorMap{}, 1),
+               "grid-constant",
+               {"the kernel copies_its_map takes the tensor map map by value",
+                "tests/emulator/machine/language_rules_test.cpp:3"});
   // Another kernel, whose name begins like it.
   CHECK(run(gemm::language_rules_test::copies_its_map_too, one_cta(32), ptx::TensorMap{}, 1).rule ==
         "passed");
@@ -180,10 +174,7 @@ TEST_CASE("convergence: lanes come together before an .aligned instruction, in s
     CHECK_PASSES(run_branches(way));
   }
   CHECK_PASSES(run(reads_together, one_cta(64, 512), 0));
-  const Outcome outcome = run_branches(kApart);
-  INFO(outcome.report);
-  CHECK(contains(outcome.report, "lane 5"));
-  CHECK(contains(outcome.report, "--strict convergence has switched it on"));
+  check_report(run_branches(kApart), "convergence", {"lane 5", "--strict convergence has switched it on"});
 }
 
 TEST_CASE("tiles beyond 2^31 elements are read where they are") {
@@ -238,11 +229,8 @@ TEST_CASE("narrow-offset: products of sizes in 32 bits are found in a kernel's s
     products(broken);
 
   DeviceArray<float> out(32);
-  const Outcome outcome = run(gemm::narrow_offsets_test::multiplies_in_32_bits, one_cta(32), out.get(), 1);
-  INFO(outcome.report);
-  CHECK(outcome.rule == "narrow-offset");
-  CHECK(contains(outcome.report, "tests/emulator/narrow.cuh:3"));
-  CHECK(contains(outcome.report, "computed in 32 bits: blockIdx.x * n"));
+  check_report(run(gemm::narrow_offsets_test::multiplies_in_32_bits, one_cta(32), out.get(), 1),
+               "narrow-offset", {"tests/emulator/narrow.cuh:3", "computed in 32 bits: blockIdx.x * n"});
   const emulator::ScopedCourseRule off(emulator::CourseRule::kNarrowOffset, false);
   CHECK(run(gemm::narrow_offsets_test::multiplies_in_32_bits, one_cta(32), out.get(), 1).rule == "passed");
 }

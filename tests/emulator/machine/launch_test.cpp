@@ -92,9 +92,7 @@ TEST_CASE("launch-limits: a block has at most 1024 threads") {
 
 TEST_CASE("launch-limits: a CTA has at most 227 KB of shared memory") {
   CHECK(run(nothing, shape({}, {1}, {}, 227 * 1024)).rule == "passed");
-  const Outcome outcome = run(nothing, shape({}, {1}, {}, 227 * 1024 + 1));
-  CHECK(outcome.rule == "launch-limits");
-  CHECK(contains(outcome.report, "232449 bytes"));
+  check_report(run(nothing, shape({}, {1}, {}, 227 * 1024 + 1)), "launch-limits", {"232449 bytes"});
   CHECK(run(nothing, shape({}, {1}, {}, -1)).rule == "launch-limits");
 }
 
@@ -215,11 +213,8 @@ TEST_CASE("livelock: a CTA of an ordinary grid cannot wait for one that has not 
   const emulator::ScopedOptions scope(options);
   DeviceArray<unsigned> counter(std::vector<unsigned>{0});
   DeviceArray<int> result(4);
-  const Outcome outcome = run(grid_barrier, shape({4}, {32}), counter.get(), result.get());
-  CHECK(outcome.rule == "livelock");
-  CHECK(contains(outcome.report, "threads 1-31 wait at"));
-  CHECK(contains(outcome.report, "3 of the 4 CTAs have not started"));
-  CHECK(contains(outcome.report, "thread 0 polls at"));
+  check_report(run(grid_barrier, shape({4}, {32}), counter.get(), result.get()), "livelock",
+               {"threads 1-31 wait at", "3 of the 4 CTAs have not started", "thread 0 polls at"});
 }
 
 TEST_CASE("each CTA has its own shared memory") {

@@ -32,10 +32,7 @@ std::vector<float> applied(Function function, const std::vector<float>& in, std:
   const emulator::ScopedOptions scope(options);
   const DeviceArray<float> input(in, "in");
   const DeviceArray<float> output(std::vector<float>(in.size()), "out");
-  const Outcome outcome =
-      run(apply, one_cta(32), function, input.get(), output.get(), static_cast<int>(in.size()));
-  INFO(outcome.report);
-  REQUIRE(outcome.rule == "passed");
+  require_passes(run(apply, one_cta(32), function, input.get(), output.get(), static_cast<int>(in.size())));
   return output.host();
 }
 
@@ -138,10 +135,7 @@ TEST_CASE("math: an FMA of bf16 rounds once, each half by itself, and lop3 is (a
                                             0x3f823f82, (0x3f813f81u & 0x3f813f81u) | 0xae80af80u};
   const DeviceArray<std::uint32_t> input(in, "in");
   const DeviceArray<std::uint32_t> output(std::vector<std::uint32_t>(expected.size()), "out");
-  const Outcome outcome =
-      run(combine, one_cta(32), input.get(), output.get(), static_cast<int>(expected.size() / 2));
-  INFO(outcome.report);
-  REQUIRE(outcome.rule == "passed");
+  require_passes(run(combine, one_cta(32), input.get(), output.get(), static_cast<int>(expected.size() / 2)));
   CHECK(output.host() == expected);
   // A tie, and what lies a little above and below it: 0x3f80 (1) + 2^-8, which lies between two bf16.
   CHECK(emulator::fma_bf16(0x3b80, 0x3f80, 0x3f80) == 0x3f80);  // to even

@@ -56,8 +56,7 @@ __global__ void extern_multicast(ptx::TensorMap map, float* sums) {
     ptx::mbarrier_init(full, 1);
     ptx::fence_mbarrier_init_release_cluster();
   }
-  ptx::barrier_cluster_arrive();
-  ptx::barrier_cluster_wait();
+  cluster_sync();
   if (threadIdx.x == 0) {
     ptx::mbarrier_arrive_expect_tx(full, kTile);
     if (rank == 0) ptx::cp_async_bulk_tensor_2d_multicast(memory, &map, 0, 0, full, 3);
@@ -67,8 +66,7 @@ __global__ void extern_multicast(ptx::TensorMap map, float* sums) {
   for (unsigned i = threadIdx.x; i < kTile / 2; i += blockDim.x)
     sum += gemm::to_float(ptx::ld_shared(reinterpret_cast<const bf16*>(memory) + i));
   ptx::st_global(sums + blockIdx.x * blockDim.x + threadIdx.x, sum);
-  ptx::barrier_cluster_arrive();
-  ptx::barrier_cluster_wait();
+  cluster_sync();
 }
 
 }  // namespace static_shared_test
@@ -154,10 +152,7 @@ __global__ void multiply(ptx::TensorMap a_map, ptx::TensorMap b_map, int fault, 
   alignas(1024) __shared__ bf16 a[64 * 64];    // [m][k]
   __shared__ __align__(1024) bf16 b[64 * 64];  // [n][k]
   __shared__ std::uint64_t full;
-  if (threadIdx.x == 0) {
-    ptx::mbarrier_init(&full, 1);
-    ptx::fence_mbarrier_init_release_cluster();
-  }
+  make_barrier(&full);
   __syncthreads();
   if (threadIdx.x == 0) {
     ptx::mbarrier_arrive_expect_tx(&full, 2 * kBox);
@@ -181,12 +176,7 @@ __global__ void multiply(ptx::TensorMap a_map, ptx::TensorMap b_map, int fault, 
   ptx::wgmma_commit_group();
   ptx::wgmma_wait_group<0>();
   ptx::wgmma_fence_operand(d);
-  const int thread = static_cast<int>(threadIdx.x);
-  const int row = thread / 32 * 16 + thread % 32 / 4;
-  for (int j = 0; j < 8; ++j) {
-    for (int i = 0; i < 4; ++i)
-      ptx::st_global(out + (row + i / 2 * 8) * 64 + 8 * j + thread % 4 * 2 + i % 2, d[4 * j + i]);
-  }
+  store_accumulators<64>(out, d);
 }
 
 Outcome run_multiply(int fault, int dynamic_bytes = 0) {
@@ -226,8 +216,7 @@ __global__ void multicast(ptx::TensorMap map, int fault, float* sums) {
     ptx::mbarrier_init(&empty, ctas);
     ptx::fence_mbarrier_init_release_cluster();
   }
-  ptx::barrier_cluster_arrive();
-  ptx::barrier_cluster_wait();
+  cluster_sync();
   float sum = 0;
   for (std::uint32_t round = 0; round < 2; ++round) {
     if (threadIdx.x == 0) {
@@ -246,8 +235,7 @@ __global__ void multicast(ptx::TensorMap map, int fault, float* sums) {
     if (threadIdx.x == 0) ptx::mbarrier_arrive_cluster(ptx::mapa(ptx::shared_address(&empty), 0));
   }
   ptx::st_global(sums + blockIdx.x * blockDim.x + threadIdx.x, sum);
-  ptx::barrier_cluster_arrive();
-  ptx::barrier_cluster_wait();
+  cluster_sync();
 }
 
 template <typename Kernel, typename... Arguments>
@@ -358,7 +346,7 @@ TEST_CASE("a ring of TMA loads in static shared memory") {
   CHECK_PASSES(run_ring(kRingNone));
   CHECK_PASSES(run_ring(kRingNone, one_cta(64, 5000)));
   CHECK_PASSES(run_ring(kRingNone, clusters(2, 2)));
-  CHECK_PASSES(run_ring(kRingNone, {.grid = {3}, .block = {64}, .cluster = {}, .co_resident = true}));
+  CHECK_PASSES(run_ring(kRingNone, {.grid = {3}, .block = {64}, .co_resident = true}));
 }
 
 TEST_CASE("load-not-waited: a tile in static shared memory") {
@@ -367,15 +355,12 @@ TEST_CASE("load-not-waited: a tile in static shared memory") {
   CHECK_BREAKS_ONE_OF(rules, run_ring(kNoWait, one_cta(64), 2));
   CHECK_BREAKS_ONE_OF(rules, run_ring(kNoWait, clusters(2, 1), 2));
   const Outcome outcome = run_ring(kNoWait, one_cta(64), 2);
-  INFO(outcome.report);
-  CHECK(contains(outcome.report, "__shared__ tile + "));
-  CHECK(contains(outcome.report, "mbarrier __shared__ full + 8"));
+  check_text(outcome.report, {"__shared__ tile + ", "mbarrier __shared__ full + 8"});
 }
 
 TEST_CASE("mbarrier-uninitialised: one of an array in static shared memory") {
   const Outcome outcome = run_ring(kNoInit);
-  INFO(outcome.report);
-  CHECK(contains(outcome.report, "__shared__ full + 8"));
+  check_text(outcome.report, {"__shared__ full + 8"});
   CHECK_BREAKS("mbarrier-uninitialised", run_ring(kNoInit));
   CHECK_BREAKS("mbarrier-uninitialised", run_ring(kNoInit, clusters(2, 1)));
 }
@@ -386,11 +371,8 @@ TEST_CASE("load-overwrites: a stage in static shared memory that was not release
 }
 
 TEST_CASE("shared-out-of-bounds: a box past the end of its __shared__ array") {
-  const Outcome outcome = run_ring(kBoxPastTheEnd);
-  INFO(outcome.report);
-  CHECK(outcome.rule == "shared-out-of-bounds");
-  CHECK(contains(outcome.report, "8192 bytes of which 7168 fit"));
-  CHECK(contains(outcome.report, "__shared__ tile (16384 bytes)"));
+  check_report(run_ring(kBoxPastTheEnd), "shared-out-of-bounds",
+               {"8192 bytes of which 7168 fit", "__shared__ tile (16384 bytes)"});
   CHECK_BREAKS("shared-out-of-bounds", run_ring(kBoxPastTheEnd, clusters(2, 1)));
 }
 
@@ -418,13 +400,13 @@ TEST_CASE("multicast into static shared memory: what a peer forgets") {
 }
 
 TEST_CASE("CTAs of a cluster and of a co-resident grid have their own __shared__ variables") {
-  CHECK_PASSES(run_grid(kGridNone, {.grid = {4}, .block = {64}, .cluster = {}, .co_resident = true}));
+  CHECK_PASSES(run_grid(kGridNone, {.grid = {4}, .block = {64}, .co_resident = true}));
   CHECK_PASSES(run_grid(kGridNone, clusters(2, 3)));
   CHECK_PASSES(run_grid(kGridNone, {.grid = {9}, .block = {64}, .cluster = {}}));
 }
 
 TEST_CASE("static shared memory in a co-resident grid: races and unwritten words") {
-  const ptx::LaunchShape shape{.grid = {4}, .block = {64}, .cluster = {}, .co_resident = true};
+  const ptx::LaunchShape shape{.grid = {4}, .block = {64}, .co_resident = true};
   const Rules rules{"cp-async-read-before-wait", "shared-race"};
   CHECK_BREAKS_ONE_OF(rules, run_grid(kGridNoBarrier, shape));
   CHECK_BREAKS("shared-uninitialised", run_grid(kGridUnwritten, shape));
@@ -442,17 +424,14 @@ TEST_CASE("shared-out-of-bounds: far behind a __shared__ array, in a cluster") {
 
 TEST_CASE("launch-limits: static shared memory") {
   CHECK(run(large<12 * 1024>, one_cta(32)).rule == "passed");
-  const Outcome outcome = run(large<12 * 1024 + 1>, one_cta(32));
-  INFO(outcome.report);
-  CHECK(outcome.rule == "launch-limits");
-  CHECK(contains(outcome.report, "49156 bytes of __shared__ variables"));
+  check_report(run(large<12 * 1024 + 1>, one_cta(32)), "launch-limits",
+               {"49156 bytes of __shared__ variables"});
   CHECK(run(large<1024>, one_cta(32, 223 * 1024)).rule == "passed");
   CHECK(run(large<1024>, one_cta(32, 223 * 1024 + 1)).rule == "launch-limits");
   emulator::Options options;
   options.sm_count = 1;
   const emulator::ScopedOptions scope(options);
-  const ptx::LaunchShape two{
-      .grid = {2}, .block = {32}, .cluster = {}, .shared_bytes = 100 * 1024, .co_resident = true};
+  const ptx::LaunchShape two{.grid = {2}, .block = {32}, .shared_bytes = 100 * 1024, .co_resident = true};
   CHECK(run(large<1024>, two).rule == "passed");
   CHECK(run(large<12 * 1024>, two).rule == "launch-limits");
 }
@@ -490,10 +469,9 @@ TEST_CASE("extern __shared__ is the CTA's dynamic shared memory") {
     return outcome;
   };
   for (void (*kernel)(int*) : {extern_words, extern_plain}) {
-    CHECK_PASSES(check(kernel, {.grid = {6}, .block = {64}, .cluster = {}, .shared_bytes = 256}));
+    CHECK_PASSES(check(kernel, {.grid = {6}, .block = {64}, .shared_bytes = 256}));
     CHECK_PASSES(check(kernel, {.grid = {6}, .block = {64}, .cluster = {2}, .shared_bytes = 256}));
-    CHECK_PASSES(
-        check(kernel, {.grid = {6}, .block = {64}, .cluster = {}, .shared_bytes = 256, .co_resident = true}));
+    CHECK_PASSES(check(kernel, {.grid = {6}, .block = {64}, .shared_bytes = 256, .co_resident = true}));
   }
 }
 

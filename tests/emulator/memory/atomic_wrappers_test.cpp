@@ -174,8 +174,7 @@ __global__ void say_twice(int* values, std::uint32_t* flag, bool second) {
   }
 }
 
-constexpr ptx::LaunchShape kTwoCtas{
-    .grid = {2}, .block = {kThreads}, .cluster = {}, .shared_bytes = 0, .co_resident = true};
+constexpr ptx::LaunchShape kTwoCtas{.grid = {2}, .block = {kThreads}, .co_resident = true};
 
 ptx::LaunchShape two_single_threads() {
   ptx::LaunchShape shape = kTwoCtas;
@@ -199,9 +198,7 @@ Outcome message(const Order& order, std::vector<int>& received) {
 TEST_CASE("release and acquire carry what the barriers gathered") {
   under_all_schedules([] {
     std::vector<int> received;
-    const Outcome outcome = message({}, received);
-    INFO(outcome.report);
-    REQUIRE(outcome.rule == "passed");
+    require_passes(message({}, received));
     for (int i = 0; i < kThreads; ++i) CHECK(received[static_cast<std::size_t>(i)] == i + 100);
   });
 }
@@ -222,8 +219,7 @@ TEST_CASE("global-race: the report names the flag and the half that is missing")
       const Outcome outcome = message(order, received);
       INFO(outcome.report);
       REQUIRE(outcome.rule == "global-race");
-      CHECK(contains(outcome.report, "flag     flag + 0"));
-      CHECK(contains(outcome.report, "missing  " + missing));
+      check_text(outcome.report, {"flag     flag + 0", "missing  " + missing});
     });
   };
   says({.release = false}, "a release: st_relaxed_gpu at ");
@@ -465,9 +461,7 @@ TEST_CASE("red.add and atom.add: every addition counts, and atom says what was t
   under_all_schedules([] {
     const DeviceArray<std::uint32_t> words(std::vector<std::uint32_t>{7, 7}, "words");
     const DeviceArray<std::uint32_t> before(std::vector<std::uint32_t>(4 * kThreads, 0), "before");
-    const Outcome outcome = run(add_up, {.grid = {4}, .block = {kThreads}}, words.get(), before.get());
-    INFO(outcome.report);
-    REQUIRE(outcome.rule == "passed");
+    require_passes(run(add_up, {.grid = {4}, .block = {kThreads}}, words.get(), before.get()));
     constexpr std::uint32_t kCount = 4 * kThreads;
     CHECK(words.host() == std::vector<std::uint32_t>{7 + kCount * (kCount - 1) / 2, 7 + 1000 * kCount});
     std::vector<std::uint32_t> seen = before.host();
@@ -477,8 +471,7 @@ TEST_CASE("red.add and atom.add: every addition counts, and atom says what was t
 }
 
 TEST_CASE("atom.acq_rel: the last CTA sees what all wrote before they came, and red.relaxed shows nothing") {
-  ptx::LaunchShape three{
-      .grid = {3}, .block = {kThreads}, .cluster = {}, .shared_bytes = 16, .co_resident = true};
+  ptx::LaunchShape three{.grid = {3}, .block = {kThreads}, .shared_bytes = 16, .co_resident = true};
   const auto added = [&](const Counting& how) {
     const DeviceArray<int> values(std::vector<int>(3 * kThreads, -1), "values");
     const DeviceArray<std::uint32_t> count(std::vector<std::uint32_t>{0}, "count");

@@ -169,10 +169,9 @@ TEST_CASE("shared-race: a write and a read without a barrier between") {
 TEST_CASE("shared-race: a read and the next round's write without a barrier between") {
   DeviceArray<int> result(128);
   CHECK_BREAKS("shared-race", run(rounds, one_cta(128), static_cast<int>(kNoSecondBarrier), result.get()));
-  const Outcome outcome = run(rounds, one_cta(128), static_cast<int>(kNoSecondBarrier), result.get());
-  CHECK(contains(outcome.report, "__shared__ words + "));
-  CHECK(contains(outcome.report, "read at tests/emulator/memory/shared_test.cpp:"));
-  CHECK(contains(outcome.report, "write at tests/emulator/memory/shared_test.cpp:"));
+  check_report(run(rounds, one_cta(128), static_cast<int>(kNoSecondBarrier), result.get()), "shared-race",
+               {"__shared__ words + ", "read at tests/emulator/memory/shared_test.cpp:",
+                "write at tests/emulator/memory/shared_test.cpp:"});
 }
 
 TEST_CASE("shared-race: two threads write one word") {

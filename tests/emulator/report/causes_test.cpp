@@ -102,46 +102,26 @@ __global__ void element_of(const bf16* matrix, int index, bf16* out) {
   ptx::st_global(out, ptx::ld_global(matrix + index));
 }
 
-/// A problem of these sizes, for reports, and 64 x 32 x 16 tiles.
-emulator::Options problem(int n, int k) {
-  emulator::Options options = emulator::options();
-  options.n = n;
-  options.k = k;
-  options.tile_m = 64;
-  options.tile_n = 32;
-  options.k_tile = 16;
-  return options;
-}
-
 }  // namespace
 
 TEST_CASE("global-race: two warpgroups that store the same element of D") {
   const DeviceArray<bf16> d(std::vector<bf16>(128 * 40), "D");
   const emulator::ScopedOptions scope(problem(40, 16));
   CHECK(run(rows_of_warpgroups, one_cta(256), d.get(), 40, 64).rule == "passed");
-  const Outcome outcome = run(rows_of_warpgroups, one_cta(256), d.get(), 40, 32);
-  INFO(outcome.report);
-  CHECK(outcome.rule == "global-race");
-  CHECK(contains(outcome.report, ", column 5 of D, in tile (0, 0)"));
-  CHECK(contains(outcome.report, "both store this element: their rows of the tile overlap"));
-  CHECK_FALSE(contains(outcome.report, "a barrier"));
+  check_report(run(rows_of_warpgroups, one_cta(256), d.get(), 40, 32), "global-race",
+               {", column 5 of D, in tile (0, 0)", "both store this element: their rows of the tile overlap"},
+               {"a barrier"});
 }
 
 TEST_CASE("shared-race: a warpgroup goes on behind the end of its row") {
   const ptx::LaunchShape shape = one_cta(256, sizeof(Rows));
   CHECK_PASSES(run(writes_rows, shape, 96));
-  int named = 0;
-  under_all_schedules([&] {
-    const Outcome outcome = run(writes_rows, shape, 128);
-    INFO(outcome.report);
-    CHECK(outcome.rule == "shared-race");
-    CHECK_FALSE(contains(outcome.report, "warpgroup 1 writes value[0]"));
-    named += contains(outcome.report, "a bound: warpgroup 0 writes value[0] at ") &&
-                     contains(outcome.report, "where it has 384. That is value[1], which warpgroup 1 writes")
-                 ? 1
-                 : 0;
-  });
-  CHECK(named > 10);
+  CHECK_BREAKS("shared-race", run(writes_rows, shape, 128));
+  CHECK(schedules_that_say("shared-race",
+                           {"a bound: warpgroup 0 writes value[0] at ",
+                            "where it has 384. That is value[1], which warpgroup 1 writes"},
+                           {"warpgroup 1 writes value[0]"},
+                           [&] { return run(writes_rows, shape, 128); }) > 10);
 }
 
 TEST_CASE("global-out-of-bounds: the row, the column and the k-tile behind a matrix") {
@@ -149,30 +129,22 @@ TEST_CASE("global-out-of-bounds: the row, the column and the k-tile behind a mat
   const DeviceArray<bf16> out(1, "out");
   const emulator::ScopedOptions scope(problem(40, 48));
   CHECK(run(element_of, one_cta(1), a.get(), 29 * 48 + 47, out.get()).rule == "passed");
-  const Outcome outcome = run(element_of, one_cta(1), a.get(), 31 * 48 + 20, out.get());
-  INFO(outcome.report);
-  CHECK(outcome.rule == "global-out-of-bounds");
-  CHECK(contains(outcome.report, "row 31 of A, which has 30 rows; column 20, in k-tile 1"));
-  CHECK(contains(outcome.report, "a bound: A has rows 0 to 29, of K = 48 columns"));
+  check_report(run(element_of, one_cta(1), a.get(), 31 * 48 + 20, out.get()), "global-out-of-bounds",
+               {"row 31 of A, which has 30 rows; column 20, in k-tile 1",
+                "a bound: A has rows 0 to 29, of K = 48 columns"});
   CHECK(run(two_elements_of, one_cta(1), a.get(), 29 * 48 + 8, 32, out.get()).rule == "passed");
   const Outcome along = run(two_elements_of, one_cta(1), a.get(), 29 * 48 + 24, 32, out.get());
-  INFO(along.report);
-  CHECK(contains(along.report,
-                 "row 30 of A, which has 30 rows; column 8, in k-tile 0; or, along row 29, column "
-                 "56, behind the end of K = 48"));
-  CHECK(contains(along.report, "a bound along K: the thread's last load was of row 29, column 24"));
-  const Outcome before = run(element_of, one_cta(1), a.get(), -1, out.get());
-  CHECK(before.rule == "global-out-of-bounds");
-  CHECK_FALSE(contains(before.report, "element"));
+  check_text(along.report,
+             {"row 30 of A, which has 30 rows; column 8, in k-tile 0; or, along row 29, column 56, behind "
+              "the end of K = 48",
+              "a bound along K: the thread's last load was of row 29, column 24"});
+  check_report(run(element_of, one_cta(1), a.get(), -1, out.get()), "global-out-of-bounds", {}, {"element"});
 }
 
 TEST_CASE("the label of a wait is forgotten at the next wait that says nothing") {
   const Outcome fresh = run(labelled, one_cta(1, sizeof(Labels)), false);
-  INFO(fresh.report);
-  CHECK(contains(fresh.report, "after its wait as consumer of k-tile 3, stage 0"));
-  const Outcome stale = run(labelled, one_cta(1, sizeof(Labels)), true);
-  CHECK(stale.rule == "shared-out-of-bounds");
-  CHECK_FALSE(contains(stale.report, "k-tile"));
+  check_text(fresh.report, {"after its wait as consumer of k-tile 3, stage 0"});
+  check_report(run(labelled, one_cta(1, sizeof(Labels)), true), "shared-out-of-bounds", {}, {"k-tile"});
 }
 
 TEST_CASE("store-not-waited: two warpgroups store the same tile") {
@@ -184,9 +156,7 @@ TEST_CASE("store-not-waited: two warpgroups store the same tile") {
   CHECK_PASSES(run_stores(64));
   CHECK_BREAKS("store-not-waited", run_stores(0));
   const std::string same = run_stores(0).report;
-  INFO(same);
-  CHECK(contains(same, "box of 64 x 64 at (0, 0) of D"));
-  CHECK(contains(same, "of CTA (0,0,0) store the same tile of D"));
+  check_text(same, {"box of 64 x 64 at (0, 0) of D", "of CTA (0,0,0) store the same tile of D"});
   CHECK((contains(same, "warpgroup 0 and warpgroup 1") || contains(same, "warpgroup 1 and warpgroup 0")));
   CHECK(contains(run_stores(32).report, "store overlapping tiles of D"));
 }
@@ -201,10 +171,9 @@ TEST_CASE("store-not-waited: the boxes of two CTAs have rows in common") {
   };
   CHECK_PASSES(run_stores(64));
   CHECK_BREAKS("store-not-waited", run_stores(24));
-  const std::string common = run_stores(24).report;
-  INFO(common);
-  CHECK(contains(common, "rows 24 to 63 are in both"));
-  CHECK(contains(common, "missing  an end of the upper box at row 23: it reaches 40 rows too far"));
+  check_text(run_stores(24).report,
+             {"rows 24 to 63 are in both",
+              "missing  an end of the upper box at row 23: it reaches 40 rows too far"});
   CHECK_FALSE(contains(run_stores(0).report, "are in both"));
 }
 

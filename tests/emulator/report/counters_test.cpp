@@ -83,9 +83,7 @@ emulator::Counters count(Arguments&&... arguments) {
   options.counters = true;
   const emulator::ScopedOptions scope(options);
   emulator::reset_counters();
-  const Outcome outcome = run(std::forward<Arguments>(arguments)...);
-  INFO(outcome.report);
-  REQUIRE(outcome.rule == "passed");
+  require_passes(run(std::forward<Arguments>(arguments)...));
   return emulator::counters();
 }
 
@@ -195,9 +193,7 @@ TEST_CASE("counters: the table has a row for each source line, and nothing is co
   DeviceArray<std::uint32_t> data(std::vector<std::uint32_t>(32 * 64, 1));
   const emulator::Counters counters = count(global_stride, one_cta(32), data.get(), 8);
   REQUIRE(counters.lines.size() == 1);
-  const std::string table = counters.to_text();
-  CHECK(contains(table, "tests/emulator/report/counters_test.cpp:"));
-  CHECK(contains(table, "ld_global"));
+  check_text(counters.to_text(), {"tests/emulator/report/counters_test.cpp:", "ld_global"});
   emulator::reset_counters();
   CHECK(run(global_stride, one_cta(32), data.get(), 8).rule == "passed");
   CHECK(emulator::counters().lines.empty());

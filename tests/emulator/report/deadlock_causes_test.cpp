@@ -53,18 +53,8 @@ void check_says(Fault fault, const std::string& first, const std::string& second
   const ptx::LaunchShape shape = one_cta(64, sizeof(Slots));
   CHECK_BREAKS("deadlock", run(passes_on, shape, fault));
   const Outcome outcome = run(passes_on, shape, fault);
-  INFO(outcome.report);
-  CHECK(contains(outcome.report, first));
-  CHECK(contains(outcome.report, second));
+  check_text(outcome.report, {first, second});
   CHECK(outcome.report.find("missing  ") == outcome.report.rfind("missing  "));
-}
-
-/// Under how many schedules the report has the text.
-int schedules_that_say(Fault fault, const std::string& text) {
-  int count = 0;
-  under_all_schedules(
-      [&] { count += contains(run(passes_on, one_cta(64, sizeof(Slots)), fault).report, text) ? 1 : 0; });
-  return count;
 }
 
 /// All threads of the CTA. Several kernels share it, and in each other warps arrive.
@@ -261,14 +251,8 @@ Outcome run_ring(RingFault fault, bool turns, bool own_producer) {
 /// Under how many schedules a deadlock is reported with both texts.
 int schedules_of_ring(RingFault fault, bool turns, bool own_producer, const std::string& first,
                       const std::string& second) {
-  int count = 0;
-  under_all_schedules([&] {
-    const Outcome outcome = run_ring(fault, turns, own_producer);
-    count += outcome.rule == "deadlock" && contains(outcome.report, first) && contains(outcome.report, second)
-                 ? 1
-                 : 0;
-  });
-  return count;
+  return schedules_that_say("deadlock", {first, second}, {},
+                            [&] { return run_ring(fault, turns, own_producer); });
 }
 
 }  // namespace
@@ -276,31 +260,24 @@ int schedules_of_ring(RingFault fault, bool turns, bool own_producer, const std:
 TEST_CASE("deadlock: the slot that was filled later is handed back") {
   const ptx::LaunchShape shape = one_cta(64, sizeof(Slots));
   CHECK_PASSES(run(hands_back_later, shape, false));
-  int named = 0;
-  under_all_schedules([&] {
-    const Outcome outcome = run(hands_back_later, shape, true);
-    INFO(outcome.report);
-    CHECK(outcome.rule == "deadlock");
-    named += contains(outcome.report,
-                      "1 arrivals at mbarrier empty[0] (shared + 0x10), which is waited for by "
-                      "thread 0 of CTA (0,0,0): they went to mbarrier empty[1]")
-                 ? 1
-                 : 0;
-  });
-  CHECK(named > 0);
+  const auto next = [&] { return run(hands_back_later, shape, true); };
+  CHECK_BREAKS("deadlock", next());
+  CHECK(schedules_that_say(
+            "deadlock",
+            {"1 arrivals at mbarrier empty[0] (shared + 0x10), which is waited for by thread 0 of "
+             "CTA (0,0,0): they went to mbarrier empty[1]"},
+            {}, next) > 0);
 }
 
 TEST_CASE("deadlock: of two mbarriers that nobody has arrived at, that of the warp that has returned") {
   const ptx::LaunchShape shape = one_cta(96, sizeof(Slots));
   CHECK_PASSES(run(begins, shape, 2, 3));
   CHECK_BREAKS("deadlock", run(begins, shape, 4, 3));
-  const Outcome outcome = run(begins, shape, 4, 3);
-  INFO(outcome.report);
-  CHECK(contains(outcome.report, "an arrival at mbarrier empty[1]"));
-  CHECK_FALSE(contains(outcome.report, "or at mbarrier full[0]"));
-  CHECK(contains(outcome.report,
-                 "In launches that came to their end warp 0 arrives there, at tests/emulator/"));
-  CHECK(contains(outcome.report, "; here it has returned without"));
+  check_report(run(begins, shape, 4, 3), "deadlock",
+               {"an arrival at mbarrier empty[1]",
+                "In launches that came to their end warp 0 arrives there, at tests/emulator/",
+                "; here it has returned without"},
+               {"or at mbarrier full[0]"});
 }
 
 TEST_CASE("deadlock: a ring that copies fill") {
@@ -355,24 +332,21 @@ TEST_CASE("deadlock: a reader waits for the next filling of a stage that it has 
 
 TEST_CASE("deadlock: a turn of more items than the ring has stages") {
   CHECK_PASSES(run_ring(kShortTurns, false, true));
-  CHECK(schedules_of_ring(kKeepsTurn, false, true,
-                          "for named barrier 4, where 128 of 256 threads have come. Only "
-                          "threads 0-127 can still come there",
-                          "missing  an arrival of threads 0-127 at named barrier 4 before their wait at ") >
-        50);
+  CHECK(
+      schedules_of_ring(
+          kKeepsTurn, false, true,
+          "for named barrier 4, where 128 of 256 threads have come. Only threads 0-127 can still come there",
+          "missing  an arrival of threads 0-127 at named barrier 4 before their wait at ") > 50);
   CHECK(schedules_of_ring(kKeepsTurn, false, true, "missing  ", "would fit") == 0);
 }
 
 TEST_CASE("deadlock: a named barrier whose count is more than the threads that come") {
   CHECK_PASSES(run(meets, one_cta(96, sizeof(Shared)), 32u));
-  const Outcome outcome = run(meets, one_cta(96, sizeof(Shared)), 96u);
-  INFO(outcome.report);
-  CHECK(outcome.rule == "deadlock");
-  CHECK(contains(outcome.report,
-                 "expects 96 threads, and 32 have come: threads 0-31. threads 32-63, 65-95 have "
-                 "returned, so it never opens"));
-  CHECK(contains(outcome.report, "thread 64 of CTA (0,0,0): its wait at mbarrier "));
-  CHECK(contains(outcome.report, "missing  a count that is that of the threads which execute it"));
+  check_report(run(meets, one_cta(96, sizeof(Shared)), 96u), "deadlock",
+               {"expects 96 threads, and 32 have come: threads 0-31. threads 32-63, 65-95 have returned, so "
+                "it never opens",
+                "thread 64 of CTA (0,0,0): its wait at mbarrier ",
+                "missing  a count that is that of the threads which execute it"});
 }
 
 TEST_CASE("deadlock: a stage holds what nobody has waited for") {
@@ -381,17 +355,10 @@ TEST_CASE("deadlock: a stage holds what nobody has waited for") {
     return run(takes, one_cta(64, sizeof(Shared)), source.get(), leaves_one_out);
   };
   CHECK_PASSES(run_takes(false));
-  int count = 0;
-  under_all_schedules([&] {
-    const Outcome outcome = run_takes(true);
-    count += outcome.rule == "deadlock" &&
-                     contains(outcome.report,
-                              "for number 2, but stage 0 holds number 1, which came in phase 1 of ") &&
-                     contains(outcome.report, "missing  a wait for number 1 by its owner")
-                 ? 1
-                 : 0;
-  });
-  CHECK(count > 0);
+  CHECK(schedules_that_say("deadlock",
+                           {"for number 2, but stage 0 holds number 1, which came in phase 1 of ",
+                            "missing  a wait for number 1 by its owner"},
+                           {}, [&] { return run_takes(true); }) > 0);
 }
 
 TEST_CASE("deadlock: two warps that pass slots on") {
@@ -414,10 +381,10 @@ TEST_CASE("deadlock: no phase of an array has ever ended") {
 
 TEST_CASE("deadlock: more arrivals than waits") {
   // Where the second one comes before the wait for the first.
-  CHECK(schedules_that_say(kTwice, "2 phases of it are over since its last wait there: it was told more") >
-        0);
-  CHECK(schedules_that_say(kTwice, "or meant for another of empty[]") > 0);
-  CHECK(schedules_that_say(kNone, "more often than") == 0);
+  CHECK(schedules_that_say("deadlock",
+                           {"2 phases of it are over since its last wait there: it was told more",
+                            "or meant for another of empty[]"},
+                           {}, [] { return run(passes_on, one_cta(64, sizeof(Slots)), kTwice); }) > 0);
 }
 
 TEST_CASE("deadlock: nobody has ever arrived") {
@@ -429,12 +396,10 @@ TEST_CASE("deadlock: nobody has ever arrived, and who is to arrive waits in a ci
   const ptx::LaunchShape shape = one_cta(96, sizeof(Slots));
   CHECK_PASSES(run(hands_back_behind, shape, false));
   CHECK_BREAKS("deadlock", run(hands_back_behind, shape, true));
-  const Outcome outcome = run(hands_back_behind, shape, true);
-  INFO(outcome.report);
-  CHECK(contains(outcome.report, "  chain    mbarrier full[0] "));
-  CHECK(contains(outcome.report,
-                 "(waited for by thread 64 of CTA (0,0,0)) lacks thread (32,0,0) (warp 1, lane 0) of "
-                 "CTA (0,0,0); and mbarrier empty[0] "));
+  check_report(run(hands_back_behind, shape, true), "deadlock",
+               {"  chain    mbarrier full[0] ",
+                "(waited for by thread 64 of CTA (0,0,0)) lacks thread (32,0,0) (warp 1, lane 0) of CTA "
+                "(0,0,0); and mbarrier empty[0] "});
 }
 
 TEST_CASE("deadlock: who arrives has gone on, and waits elsewhere") {

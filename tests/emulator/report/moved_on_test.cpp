@@ -152,19 +152,14 @@ struct alignas(1024) Tiles {
 __global__ void shares(TensorMap map, bool second_loads) {
   auto& shared = ptx::dynamic_shared<Tiles>();
   const auto rank = static_cast<int>(ptx::cluster_ctarank());
-  if (threadIdx.x == 0) {
-    ptx::mbarrier_init(&shared.full, 1);
-    ptx::fence_mbarrier_init_release_cluster();
-  }
-  ptx::barrier_cluster_arrive();
-  ptx::barrier_cluster_wait();
+  make_barrier(&shared.full);
+  cluster_sync();
   if (threadIdx.x == 0 && (rank == 0 || second_loads)) {
     ptx::mbarrier_arrive_expect_tx(&shared.full, 64 * 64 * 2);
     ptx::cp_async_bulk_tensor_2d_multicast(shared.tile[rank * 32], &map, 0, rank * 32, &shared.full, 0b11);
     wait(&shared.full, 0);
   }
-  ptx::barrier_cluster_arrive();
-  ptx::barrier_cluster_wait();
+  cluster_sync();
 }
 
 Outcome run_shares(bool second_loads) {
@@ -281,8 +276,7 @@ __global__ void sends(int rows) {
     ptx::fence_mbarrier_init_release_cluster();
     ptx::mbarrier_arrive_expect_tx(&shared.arrived, 2 * sizeof shared.sent[0]);
   }
-  ptx::barrier_cluster_arrive();
-  ptx::barrier_cluster_wait();
+  cluster_sync();
   for (int i = 0; !receives && i < rows; ++i) {
     const std::uint32_t to =
         ptx::shared_address(&shared.sent[0][threadIdx.x]) + static_cast<std::uint32_t>(i) * 512;
@@ -290,8 +284,7 @@ __global__ void sends(int rows) {
                   ptx::mapa(ptx::shared_address(&shared.arrived), 1));
   }
   if (receives) ptx::mbarrier_wait_parity_cluster(&shared.arrived, 0, {"consumer", "arrived", 0, 0});
-  ptx::barrier_cluster_arrive();
-  ptx::barrier_cluster_wait();
+  cluster_sync();
 }
 
 // ---- What is loaded and not read
@@ -319,16 +312,14 @@ __global__ void reads_a_part(TensorMap map, int rows) {
 
 TEST_CASE("load-overwrites: one phase lets a producer fill a stage twice") {
   CHECK_PASSES(run_fills(kGoesOn));
-  CHECK(reports_that_say("load-overwrites", "Another stage is next: the state that it fills with",
-                         [] { return run_fills(kStays); }) > 0);
-  CHECK(reports_that_say("load-overwrites", "let this thread fill the stage with",
-                         [] { return run_fills(kBeginsAgain); }) > 0);
+  CHECK_SAYS("load-overwrites", "Another stage is next: the state that it fills with", run_fills(kStays));
+  CHECK_SAYS("load-overwrites", "let this thread fill the stage with", run_fills(kBeginsAgain));
 }
 
 TEST_CASE("load-overwrites: the thread that waits for all is far behind") {
   CHECK_PASSES(run_leaves_out(true));
-  CHECK(reports_that_say("load-overwrites", "behind waits that not all of its threads make: thread 128 ",
-                         [] { return run_leaves_out(false); }) > 0);
+  CHECK_SAYS("load-overwrites", "behind waits that not all of its threads make: thread 128 ",
+             run_leaves_out(false));
 }
 
 TEST_CASE("livelock: a warp goes round with the same values") {
@@ -336,12 +327,9 @@ TEST_CASE("livelock: a warp goes round with the same values") {
   CHECK(run(searches, one_cta(32), 16, false, out.get()).rule == "passed");
   CHECK(out.host().front() == 2);
   CHECK(run(searches, one_cta(32), 15, true, out.get()).rule == "passed");
-  const Outcome outcome = run(searches, one_cta(32), 16, true, out.get());
-  INFO(outcome.report);
-  CHECK(outcome.rule == "livelock");
-  CHECK(contains(outcome.report, "__ballot_sync at tests/emulator/report/moved_on_test.cpp:"));
-  CHECK(contains(outcome.report, " gives 0xfffffffe, "));
-  CHECK(contains(outcome.report, " gives 0x10 (in the lowest lane)"));
+  check_report(run(searches, one_cta(32), 16, true, out.get()), "livelock",
+               {"__ballot_sync at tests/emulator/report/moved_on_test.cpp:", " gives 0xfffffffe, ",
+                " gives 0x10 (in the lowest lane)"});
 }
 
 TEST_CASE("livelock: a warp that takes its time", "[slow]") {
@@ -354,25 +342,22 @@ TEST_CASE("livelock: a warp that takes its time", "[slow]") {
 
 TEST_CASE("deadlock: a CTA of a cluster that is through loads nothing for its peer") {
   CHECK_PASSES(run_shares(true));
-  CHECK(reports_that_say("deadlock",
-                         "missing  the copies of CTA (1,0,0) into CTA (0,0,0): it has issued none at all",
-                         [] { return run_shares(false); }) > 0);
+  CHECK_SAYS("deadlock", "missing  the copies of CTA (1,0,0) into CTA (0,0,0): it has issued none at all",
+             run_shares(false));
 }
 
 TEST_CASE("tensormap-in-use: a slot is waited for behind its change") {
   CHECK_PASSES(run_makes_maps(false));
-  CHECK(reports_that_say("tensormap-in-use", "a wait of warp 0 for phase 0 (parity 0) of mbarrier empty[0]",
-                         [] { return run_makes_maps(true); }) > 0);
+  CHECK_SAYS("tensormap-in-use", "a wait of warp 0 for phase 0 (parity 0) of mbarrier empty[0]",
+             run_makes_maps(true));
 }
 
 TEST_CASE("global-out-of-bounds: a row behind the last one of D, or the end of a row") {
   const emulator::ScopedOptions scope(with_d(24));
   const DeviceArray<bf16> d(std::vector<bf16>(24 * 20), "D");
   CHECK(run(stores_rows, one_cta(32), d.get(), 20, 24, 23).rule == "passed");
-  const Outcome below = run(stores_rows, one_cta(32), d.get(), 21, 24, 23);
-  INFO(below.report);
-  CHECK(below.rule == "global-out-of-bounds");
-  CHECK(contains(below.report, "missing  a bound along M: row 20 lies behind the last one, 19"));
+  check_report(run(stores_rows, one_cta(32), d.get(), 21, 24, 23), "global-out-of-bounds",
+               {"missing  a bound along M: row 20 lies behind the last one, 19"});
   const Outcome behind = run(stores_rows, one_cta(32), d.get(), 20, 24, 25);
   CHECK(contains(behind.report, "missing  a bound along M or along N: row 20 lies behind the last one, 19"));
 }
@@ -380,23 +365,20 @@ TEST_CASE("global-out-of-bounds: a row behind the last one of D, or the end of a
 TEST_CASE("global-race: a tile that hangs over the end of a row stores what lies behind it") {
   emulator::Options options = with_d(24);
   const emulator::ScopedOptions scope(options);
-  const ptx::LaunchShape shape{.grid = {2}, .block = {32}, .cluster = {}, .shared_bytes = 0};
+  const ptx::LaunchShape shape{.grid = {2}, .block = {32}};
   const DeviceArray<bf16> d(std::vector<bf16>(24 * 40), "D");
   for (const bool all : {false, true}) {
     CHECK(run(stores_tiles, shape, d.get(), true, all).rule == "passed");
-    const Outcome outcome = run(stores_tiles, shape, d.get(), false, all);
-    INFO(outcome.report);
-    CHECK(outcome.rule == "global-race");
-    CHECK(contains(outcome.report, "missing  a bound along N: row 16, column "));
-    CHECK(contains(outcome.report, "The last tile hangs over D by 8 columns"));
+    check_report(run(stores_tiles, shape, d.get(), false, all), "global-race",
+                 {"missing  a bound along N: row 16, column ", "The last tile hangs over D by 8 columns"});
   }
 }
 
 TEST_CASE("cluster-address: a place behind the end of the receiver") {
   const ptx::LaunchShape shape{.grid = {2}, .block = {32}, .cluster = {2}, .shared_bytes = sizeof(Places)};
   CHECK_PASSES(run(sends, shape, 2));
-  CHECK(reports_that_say("cluster-address", "to sent[1][", [&] { return run(sends, shape, 3); }) > 0);
-  CHECK(reports_that_say("cluster-address", "(and behind sent[])", [&] { return run(sends, shape, 3); }) > 0);
+  CHECK_SAYS("cluster-address", "to sent[1][", run(sends, shape, 3));
+  CHECK_SAYS("cluster-address", "(and behind sent[])", run(sends, shape, 3));
 }
 
 TEST_CASE("notes on loads: what was overwritten and never read") {
@@ -408,9 +390,7 @@ TEST_CASE("notes on loads: what was overwritten and never read") {
     return emulator::take_outside_loads();
   };
   CHECK(note(64).empty());
-  const std::string half = note(32);
-  INFO(half);
-  CHECK(contains(half, "4096 bytes from tile[32] (shared + 0x1000) on, of the box of 64 x 64 at (0, 0)"));
+  check_text(note(32), {"4096 bytes from tile[32] (shared + 0x1000) on, of the box of 64 x 64 at (0, 0)"});
 }
 
 }  // namespace moved_on_test

@@ -18,16 +18,6 @@ namespace {
 
 using ptx::Swizzle;
 
-emulator::Options problem(int n, int k) {
-  emulator::Options options = emulator::options();
-  options.n = n;
-  options.k = k;
-  options.tile_m = 64;
-  options.tile_n = 32;
-  options.k_tile = 16;
-  return options;
-}
-
 // ---- Copies
 
 struct alignas(1024) Tiles {
@@ -39,39 +29,29 @@ struct alignas(1024) Tiles {
 __global__ void shares(ptx::TensorMap map, int second_half, unsigned mask) {
   auto& shared = ptx::dynamic_shared<Tiles>();
   const auto rank = static_cast<int>(ptx::cluster_ctarank());
-  if (threadIdx.x == 0) {
-    ptx::mbarrier_init(&shared.full, 1);
-    ptx::fence_mbarrier_init_release_cluster();
-  }
-  ptx::barrier_cluster_arrive();
-  ptx::barrier_cluster_wait();
+  make_barrier(&shared.full);
+  cluster_sync();
   if (threadIdx.x == 0) {
     ptx::mbarrier_arrive_expect_tx(&shared.full, 64 * 64 * 2);
     ptx::cp_async_bulk_tensor_2d_multicast(shared.tile[rank * second_half], &map, 0, rank * 32, &shared.full,
                                            static_cast<std::uint16_t>(mask));
     wait(&shared.full, 0);
   }
-  ptx::barrier_cluster_arrive();
-  ptx::barrier_cluster_wait();
+  cluster_sync();
 }
 
 /// CTA 0 loads a tile into both CTAs of its cluster. Each expects the bytes of its own, or the first alone.
 __global__ void one_loads_for_both(ptx::TensorMap map, bool both_expect) {
   auto& shared = ptx::dynamic_shared<Tiles>();
   const bool first = ptx::cluster_ctarank() == 0;
-  if (threadIdx.x == 0) {
-    ptx::mbarrier_init(&shared.full, 1);
-    ptx::fence_mbarrier_init_release_cluster();
-  }
-  ptx::barrier_cluster_arrive();
-  ptx::barrier_cluster_wait();
+  make_barrier(&shared.full);
+  cluster_sync();
   if (threadIdx.x == 0) {
     if (first || both_expect) ptx::mbarrier_arrive_expect_tx(&shared.full, 64 * 64 * 2);
     if (first) ptx::cp_async_bulk_tensor_2d_multicast(shared.tile, &map, 0, 0, &shared.full, 0x3);
     wait(&shared.full, 0);
   }
-  ptx::barrier_cluster_arrive();
-  ptx::barrier_cluster_wait();
+  cluster_sync();
 }
 
 struct alignas(1024) TwoTiles {
@@ -118,10 +98,7 @@ __global__ void one_row(ptx::TensorMap map, int row) {
 /// A lane of each of the first `warps` warps loads the tile: `meant` of them are meant to.
 __global__ void warps_load(ptx::TensorMap map, unsigned warps, unsigned meant) {
   auto& shared = ptx::dynamic_shared<TwoTiles>();
-  if (threadIdx.x == 0) {
-    ptx::mbarrier_init(&shared.full[0], meant);
-    ptx::fence_mbarrier_init_release_cluster();
-  }
+  make_barrier(&shared.full[0], meant);
   __syncthreads();
   if (threadIdx.x / 32 < warps && threadIdx.x % 32 == 0) {
     ptx::mbarrier_arrive_expect_tx(&shared.full[0], 64 * 64 * 2);
@@ -179,10 +156,7 @@ __global__ void two_owners(ptx::TensorMap d_map, bf16* d, int row) {
     if (threadIdx.x == 0) ptx::st_global(d + row * 64 + 5, gemm::to_bf16(1));
     return;
   }
-  for (int i = static_cast<int>(threadIdx.x); i < 64 * 64; i += static_cast<int>(blockDim.x))
-    ptx::st_shared(&shared.d[i / 64][i % 64], gemm::to_bf16(1));
-  ptx::fence_proxy_async_shared_cta();
-  __syncthreads();
+  fill_tile(shared.d);
   if (threadIdx.x != 0) return;
   ptx::cp_async_bulk_tensor_2d_store(&d_map, 0, 0, shared.d);
   ptx::cp_async_bulk_commit_group();
@@ -191,10 +165,7 @@ __global__ void two_owners(ptx::TensorMap d_map, bf16* d, int row) {
 
 __global__ void stores_at(ptx::TensorMap d_map, int column) {
   auto& shared = ptx::dynamic_shared<Tile>();
-  for (int i = static_cast<int>(threadIdx.x); i < 64 * 64; i += static_cast<int>(blockDim.x))
-    ptx::st_shared(&shared.d[i / 64][i % 64], gemm::to_bf16(1));
-  ptx::fence_proxy_async_shared_cta();
-  __syncthreads();
+  fill_tile(shared.d);
   if (threadIdx.x != 0) return;
   ptx::cp_async_bulk_tensor_2d_store(&d_map, column, 0, shared.d);
   ptx::cp_async_bulk_commit_group();
@@ -204,10 +175,7 @@ __global__ void stores_at(ptx::TensorMap d_map, int column) {
 /// The last of three tiles goes to a map of whole tiles, of which there are `tiles`.
 __global__ void stores_tile(ptx::TensorMap tiles) {
   auto& shared = ptx::dynamic_shared<Tile>();
-  for (int i = static_cast<int>(threadIdx.x); i < 64 * 64; i += static_cast<int>(blockDim.x))
-    ptx::st_shared(&shared.d[i / 64][i % 64], gemm::to_bf16(1));
-  ptx::fence_proxy_async_shared_cta();
-  __syncthreads();
+  fill_tile(shared.d);
   if (threadIdx.x != 0) return;
   ptx::cp_async_bulk_tensor_3d_store(&tiles, 0, 0, 2, shared.d);
   ptx::cp_async_bulk_commit_group();
@@ -319,17 +287,14 @@ TEST_CASE("multicast-mask: the bits that name no CTA, and which do") {
 TEST_CASE("store-not-waited: a box of one CTA and a thread of another one store the same row of D") {
   DeviceArray<bf16> d(std::vector<bf16>(128 * 64), "D");
   const ptx::TensorMap map = ptx::make_tensor_map(ptx::matrix_spec(d.get(), 128, 64, 64, 64, Swizzle::k128B));
-  const ptx::LaunchShape two{.grid = {2}, .block = {128}, .cluster = {}, .shared_bytes = sizeof(Tile)};
+  const ptx::LaunchShape two{.grid = {2}, .block = {128}, .shared_bytes = sizeof(Tile)};
   CHECK_PASSES(run(two_owners, two, map, d.get(), 64));
   emulator::Options options;
   options.os_threads = 1;  // CTA 0 comes first
   const emulator::ScopedOptions scope(options);
-  const Outcome overlap = run(two_owners, two, map, d.get(), 40);
-  INFO(overlap.report);
-  CHECK(overlap.rule == "store-not-waited");
-  CHECK(contains(overlap.report, "both store this element. A box that reaches beyond"));
-  CHECK(contains(overlap.report, "box of 64 x 64 at (0, 0) of D, so rows 0 to 63"));
-  CHECK(contains(overlap.report, "each element of D is stored by one CTA"));
+  check_report(run(two_owners, two, map, d.get(), 40), "store-not-waited",
+               {"both store this element. A box that reaches beyond",
+                "box of 64 x 64 at (0, 0) of D, so rows 0 to 63", "each element of D is stored by one CTA"});
 }
 
 TEST_CASE(
@@ -337,7 +302,7 @@ TEST_CASE(
   DeviceArray<bf16> d(std::vector<bf16>(128 * 64), "D");
   const DeviceArray<int> counts(std::vector<int>{48, 64}, "counts");
   const ptx::TensorMap map = ptx::make_tensor_map(ptx::matrix_spec(d.get(), 128, 64, 64, 64, Swizzle::k128B));
-  const ptx::LaunchShape two{.grid = {2}, .block = {128}, .cluster = {}, .shared_bytes = sizeof(Tile)};
+  const ptx::LaunchShape two{.grid = {2}, .block = {128}, .shared_bytes = sizeof(Tile)};
   emulator::Options options = problem(64, 64);
   options.tile_m = 64;
   options.tile_n = 64;
@@ -350,16 +315,13 @@ TEST_CASE(
     return report;
   };
   const std::string box = report_with({{0, 40}, {40, 90}}, 0, nullptr);
-  INFO(box);
-  CHECK(contains(box,
-                 "row 40 belongs to group 1 (rows 40 to 89). CTA (0,0,0) stores a box of rows 0 to 63 for "
-                 "group 0 (rows 0 to 39), in its tile of rows 0 to 63"));
-  CHECK(contains(box,
-                 "missing  an end of that store at row 39, the last one of group 0: 24 of its 64 rows lie"));
+  check_text(box,
+             {"row 40 belongs to group 1 (rows 40 to 89). CTA (0,0,0) stores a box of rows 0 to 63 for "
+              "group 0 (rows 0 to 39), in its tile of rows 0 to 63",
+              "missing  an end of that store at row 39, the last one of group 0: 24 of its 64 rows lie"});
   // Groups of a capacity, the first of which has a count that is higher.
-  const std::string count = report_with({{0, 32}, {32, 64}}, 32, counts.get());
-  INFO(count);
-  CHECK(contains(count, "group 0 has the count 48 on the device, and room for 32 rows, 0 to 31"));
+  check_text(report_with({{0, 32}, {32, 64}}, 32, counts.get()),
+             {"group 0 has the count 48 on the device, and room for 32 rows, 0 to 31"});
   CHECK(contains(report_with({{0, 128}}, 0, nullptr), "both store this element. A box that reaches beyond"));
 }
 
@@ -369,11 +331,9 @@ TEST_CASE("global-out-of-bounds: the column of D, the workspace that is too smal
   const emulator::ScopedOptions scope(problem(40, 48));
   const DeviceArray<bf16> bias(std::vector<bf16>(40), "bias");
   CHECK(run(reads_at, one_cta(1), bias.get(), 39, out.get()).rule == "passed");
-  const Outcome column = run(reads_at, one_cta(1), bias.get(), 42, out.get());
-  INFO(column.report);
-  CHECK(column.rule == "global-out-of-bounds");
-  CHECK(contains(column.report, "each column of D, and D has 40: this is that of column 42"));
-  CHECK(contains(column.report, "a tile reaches past column 39"));
+  check_report(
+      run(reads_at, one_cta(1), bias.get(), 42, out.get()), "global-out-of-bounds",
+      {"each column of D, and D has 40: this is that of column 42", "a tile reaches past column 39"});
   const DeviceArray<bf16> rows(std::vector<bf16>(30), "bias");
   CHECK(contains(run(reads_at, one_cta(1), rows.get(), 31, out.get()).report,
                  "each row of D, and D has 30: this is that of row 31"));
@@ -382,24 +342,19 @@ TEST_CASE("global-out-of-bounds: the column of D, the workspace that is too smal
                  "6 bytes or more: the step's plan asked for 128 (workspace_bytes)"));
   const DeviceArray<bf16> table(std::vector<bf16>(64), "table");
   CHECK(run(reads_at, one_cta(1), table.get(), 63, out.get()).rule == "passed");
-  const std::string behind = run(reads_at, one_cta(1), table.get(), 66, out.get()).report;
-  INFO(behind);
-  CHECK(contains(behind, "table has 64 entries of 2 bytes, and this is that of index 66"));
-  CHECK(contains(behind, "index 63 is the last one"));
+  check_text(run(reads_at, one_cta(1), table.get(), 66, out.get()).report,
+             {"table has 64 entries of 2 bytes, and this is that of index 66", "index 63 is the last one"});
   auto freed = std::make_unique<DeviceArray<bf16>>(std::vector<bf16>(64), "table");
   const bf16* const pointer = freed->get();
   freed.reset();
-  const std::string gone = run(reads_at, one_cta(1), pointer, 4, out.get()).report;
-  INFO(gone);
-  CHECK(contains(gone, "an owner that lives until the kernel has run"));
-  CHECK_FALSE(contains(gone, "element"));
+  check_text(run(reads_at, one_cta(1), pointer, 4, out.get()).report,
+             {"an owner that lives until the kernel has run"}, {"element"});
 }
 
 TEST_CASE("shared-race: two warpgroups that write the same bytes at one place have none of their own") {
   const int bytes = sizeof(Tile);
   const auto once = [&](int stride) { return run(own_parts, one_cta(256, bytes), stride); };
-  CHECK(reports_that_say("shared-race", "bytes of its own for each warpgroup: warpgroups ",
-                         [&] { return once(0); }) > 0);
+  CHECK_SAYS("shared-race", "bytes of its own for each warpgroup: warpgroups ", once(0));
   CHECK_PASSES(once(128));
 }
 
@@ -409,10 +364,8 @@ TEST_CASE("deadlock: who arrives at such barriers and has returned, or the count
   CHECK(reports_that_say("deadlock",
                          "at sent[] arrive thread 64 of CTA (0,0,0) (1 times, and it has returned)",
                          [] { return run(sends, one_cta(96, sizeof(Entries)), 1); }) > 50);
-  const Outcome unknown = run(sends, one_cta(96, sizeof(Entries)), 0);
-  CHECK(unknown.rule == "deadlock");
-  CHECK(contains(unknown.report,
-                 "sent[0] (shared + 0x0), or another of sent[] (waited for by threads 0-31 of"));
+  check_report(run(sends, one_cta(96, sizeof(Entries)), 0), "deadlock",
+               {"sent[0] (shared + 0x0), or another of sent[] (waited for by threads 0-31 of"});
   CHECK_PASSES(run(arrives_alone, one_cta(1, sizeof(Entries)), 1u));
   CHECK(reports_that_say("deadlock", "A count of 1 would fit",
                          [] { return run(arrives_alone, one_cta(1, sizeof(Entries)), 2u); }) > 50);
@@ -433,9 +386,7 @@ TEST_CASE("deadlock: bytes that came to a CTA that expects none, and a reader th
   CHECK(reports_that_say("deadlock", "the arrival of warp 3 of CTA (0,0,0) at mbarrier empty[0]",
                          [&] { return run(three_readers, four_warps, map, 2u, true); }) > 50);
   // The count is right, and the last one waits for what comes behind it.
-  const Outcome other = run(three_readers, four_warps, map, 3u, true);
-  CHECK(other.rule == "deadlock");
-  CHECK_FALSE(contains(other.report, "the count there"));
+  check_report(run(three_readers, four_warps, map, 3u, true), "deadlock", {}, {"the count there"});
 }
 
 TEST_CASE("deadlock: lanes that have returned, where others wait for an mbarrier") {
@@ -462,21 +413,16 @@ TEST_CASE("a box that is larger than the distance of two destinations") {
 
 TEST_CASE("which CTA stored which tile, and a step in CTAs where it is one in clusters") {
   const emulator::ScopedOptions scope(problem(64, 64));
-  const ptx::LaunchShape shape{.grid = {4}, .block = {1}, .cluster = {2}, .shared_bytes = 0};
+  const ptx::LaunchShape shape{.grid = {4}, .block = {1}, .cluster = {2}};
   const auto owners = [&](int step) {
     const DeviceArray<bf16> d(std::vector<bf16>(192 * 64), "D");
     CHECK(run(takes_tiles, shape, d.get(), step).rule == "passed");
     return emulator::tile_owners();
   };
-  const std::string right = owners(2);
-  INFO(right);
-  CHECK(contains(right, "6 of 6 tiles of D were stored: CTA (0,0,0) stored (0, 0), (0, 1); CTA (1,0,0)"));
-  CHECK_FALSE(contains(right, harness::kStepOfCtas));
-  const std::string wrong = owners(4);
-  INFO(wrong);
-  CHECK(contains(wrong, "3 of 6 tiles of D were stored"));
-  CHECK(contains(wrong, harness::kStepOfCtas));
-  CHECK(contains(wrong, "go on by 4, the number of CTAs"));
+  check_text(owners(2), {"6 of 6 tiles of D were stored: CTA (0,0,0) stored (0, 0), (0, 1); CTA (1,0,0)"},
+             {harness::kStepOfCtas});
+  check_text(owners(4),
+             {"3 of 6 tiles of D were stored", harness::kStepOfCtas, "go on by 4, the number of CTAs"});
 }
 
 TEST_CASE("two warps load the same tile") {
@@ -485,10 +431,9 @@ TEST_CASE("two warps load the same tile") {
   const emulator::ScopedOptions scope(problem(64, 64));
   const ptx::LaunchShape shape = one_cta(64, sizeof(TwoTiles));
   CHECK_PASSES(run(warps_load, shape, map, 1u, 1u));
-  CHECK(reports_that_say(
-            "load-overwrites",
-            "one warp that loads: warps 0 and 1 of CTA (0,0,0) both load the same box for mbarrier full",
-            [&] { return run(warps_load, shape, map, 2u, 1u); }) > 0);
+  CHECK_SAYS("load-overwrites",
+             "one warp that loads: warps 0 and 1 of CTA (0,0,0) both load the same box for mbarrier full",
+             run(warps_load, shape, map, 2u, 1u));
 }
 
 TEST_CASE("notes on tensor maps that cannot be those of their matrix") {
@@ -509,11 +454,9 @@ TEST_CASE("notes on tensor maps that cannot be those of their matrix") {
   CHECK(notes(part, 0).empty());
   ptx::TensorMapSpec exchanged = right;
   std::swap(exchanged.extent[0], exchanged.extent[1]);
-  const std::string extents = notes(exchanged, 0);
-  INFO(extents);
-  CHECK(contains(extents,
-                 "the map of A has 128 columns and 64 rows, and its rows begin 128 bytes (64 elements) "
-                 "apart: the two extents are exchanged"));
+  check_text(notes(exchanged, 0),
+             {"the map of A has 128 columns and 64 rows, and its rows begin 128 bytes (64 elements) "
+              "apart: the two extents are exchanged"});
   ptx::TensorMapSpec pitch = right;
   pitch.stride_bytes[1] = 96;
   pitch.extent[1] = 100;
@@ -524,10 +467,9 @@ TEST_CASE("notes on tensor maps that cannot be those of their matrix") {
   CHECK(emulator::take_outside_loads().empty());
   floor.extent[1] = 63;
   CHECK(run(one_row, one, ptx::make_tensor_map(floor), 63).rule == "passed");
-  const std::string row = emulator::take_outside_loads();
-  INFO(row);
-  CHECK(contains(row, "the box begins behind the last row that the tensor map covers"));
-  CHECK(contains(row, "box of 64 x 1 at (0, 63) of scales, and the map has 63 rows there"));
+  check_text(emulator::take_outside_loads(),
+             {"the box begins behind the last row that the tensor map covers",
+              "box of 64 x 1 at (0, 63) of scales, and the map has 63 rows there"});
 }
 
 TEST_CASE("notes on tensor maps: rows and K are exchanged, and the pitch is theirs") {
@@ -542,13 +484,10 @@ TEST_CASE("notes on tensor maps: rows and K are exchanged, and the pitch is thei
     return emulator::take_outside_loads();
   };
   CHECK(notes(256, 64, 192).empty());
-  const std::string exchanged = notes(64, 256, 192);
-  INFO(exchanged);
-  CHECK(contains(exchanged,
-                 "the map of B has the extents {256, 64} and rows 512 bytes apart, those of a "
-                 "MN-major matrix (64 rows of 256 elements)"));
-  CHECK(contains(exchanged,
-                 "are those of the K-major one, with the extents {64, 256} and rows 128 bytes apart"));
+  check_text(notes(64, 256, 192),
+             {"the map of B has the extents {256, 64} and rows 512 bytes apart, those of a MN-major "
+              "matrix (64 rows of 256 elements)",
+              "are those of the K-major one, with the extents {64, 256} and rows 128 bytes apart"});
 }
 
 TEST_CASE("notes on copies outside of their map: loads far away, stores beside the last tile") {
@@ -560,10 +499,9 @@ TEST_CASE("notes on copies outside of their map: loads far away, stores beside t
   CHECK(run(one_box, one, map, 100).rule == "passed");  // the edge of a tile
   CHECK(emulator::take_outside_loads().empty());
   CHECK(run(one_box, one, map, 128).rule == "passed");
-  const std::string loads = emulator::take_outside_loads();
-  INFO(loads);
-  CHECK(contains(loads, "1 bulk load brought nothing but zeros"));
-  CHECK(contains(loads, "box of 64 x 64 at (0, 128) of A, and the map has 64 rows there"));
+  check_text(emulator::take_outside_loads(),
+             {"1 bulk load brought nothing but zeros",
+              "box of 64 x 64 at (0, 128) of A, and the map has 64 rows there"});
   CHECK(emulator::take_outside_loads().empty());
   const ptx::LaunchShape tile = one_cta(128, sizeof(Tile));
   emulator::take_outside_stores();
@@ -600,21 +538,16 @@ TEST_CASE("livelock: how the words beside one that nobody sets are written, and 
     return run(waits_for_word, one_cta(64), flags.get(), index);
   };
   CHECK(words(0).rule == "passed");
-  const Outcome unset = words(2);
-  INFO(unset.report);
-  CHECK(unset.rule == "livelock");
-  CHECK(contains(unset.report, "nobody sets flags + 8"));
-  CHECK(contains(unset.report, "flags + 0 (word -2 from there) by CTA (0,0,0) at "));
-  CHECK(contains(unset.report, "It lies 2 words behind the last one that anybody has set"));
+  check_report(words(2), "livelock",
+               {"nobody sets flags + 8", "flags + 0 (word -2 from there) by CTA (0,0,0) at ",
+                "It lies 2 words behind the last one that anybody has set"});
   const auto count = [](std::uint32_t add) {
     DeviceArray<std::uint32_t> counter(std::vector<std::uint32_t>(1, 5u), "counter");
     return run(waits_for_count, one_cta(64), counter.get(), add);
   };
   CHECK(count(1).rule == "passed");
-  const Outcome lowered = count(~0u);
-  INFO(lowered.report);
-  CHECK(lowered.rule == "livelock");
-  CHECK(contains(lowered.report, "which lowered it from 5 by 1 (an addition of 4294967295, which is -1)"));
+  check_report(count(~0u), "livelock",
+               {"which lowered it from 5 by 1 (an addition of 4294967295, which is -1)"});
 }
 
 }  // namespace what_is_missing_test

@@ -46,12 +46,10 @@ TEST_CASE("barrier-divergence: threads that skip a barrier are named") {
   CHECK_BREAKS("barrier-divergence", run(some_threads_skip, one_cta(256), 128));
   const Outcome outcome = run(some_threads_skip, one_cta(256), 128);
   CHECK(outcome.report.rfind("barrier-divergence: ", 0) == 0);
-  CHECK(contains(outcome.report, "threads 0-127 wait at tests/emulator/sync/barrier_test.cpp:"));
-  CHECK(contains(outcome.report, "__syncthreads"));
-  CHECK(contains(outcome.report, "threads 128-255 returned from the kernel"));
-  CHECK(contains(outcome.report, "missing  threads 128-255 at tests/emulator/sync/barrier_test.cpp:"));
-  CHECK(contains(outcome.report, "they returned from the kernel without it"));
-  CHECK(contains(outcome.report, "PTX ISA"));
+  check_text(outcome.report, {"threads 0-127 wait at tests/emulator/sync/barrier_test.cpp:", "__syncthreads",
+                              "threads 128-255 returned from the kernel",
+                              "missing  threads 128-255 at tests/emulator/sync/barrier_test.cpp:",
+                              "they returned from the kernel without it", "PTX ISA"});
   CHECK_PASSES(run(some_threads_skip, one_cta(256), 256));
   CHECK_PASSES(run(some_threads_skip, one_cta(256), 0));
 }

@@ -22,11 +22,6 @@ constexpr ptx::LaunchShape shape(unsigned ctas, unsigned threads, unsigned clust
   return {.grid = {ctas * clusters}, .block = {threads}, .cluster = {ctas}, .shared_bytes = sizeof(Shared)};
 }
 
-__device__ void cluster_sync() {
-  ptx::barrier_cluster_arrive();
-  ptx::barrier_cluster_wait();
-}
-
 __global__ void ranks(int* result) {
   if (threadIdx.x != 0) return;
   ptx::st_global(result + blockIdx.x + 4 * blockIdx.y,
@@ -95,10 +90,7 @@ __global__ void gather(int* words, int fault) {
 /// CTA 0 ends at once; CTA 1 arrives at its barrier, with or without a barrier of the cluster behind.
 __global__ void arrives_late(int fault) {
   auto& shared = ptx::dynamic_shared<Shared>();
-  if (threadIdx.x == 0) {
-    ptx::mbarrier_init(&shared.full, 64);
-    ptx::fence_mbarrier_init_release_cluster();
-  }
+  make_barrier(&shared.full, 64);
   cluster_sync();
   if (ptx::cluster_ctarank() == 1) {
     ptx::mbarrier_arrive_cluster(ptx::mapa(ptx::shared_address(&shared.full), 0));
@@ -275,9 +267,8 @@ TEST_CASE("deadlock: the barrier expects one CTA more") {
 TEST_CASE("cluster-exit: a CTA ends while another still arrives in it") {
   CHECK_BREAKS("cluster-exit", run(arrives_late, shape(2, 64), kNoLastSync));
   CHECK_PASSES(run(arrives_late, shape(2, 64), kNone));
-  const Outcome outcome = run(arrives_late, shape(2, 64), kNoLastSync);
-  CHECK(contains(outcome.report, "(0,0,0) (rank 0)"));
-  CHECK(contains(outcome.report, "of CTA (1,0,0)"));
+  check_report(run(arrives_late, shape(2, 64), kNoLastSync), "cluster-exit",
+               {"(0,0,0) (rank 0)", "of CTA (1,0,0)"});
 }
 
 TEST_CASE("multicast") {
@@ -318,8 +309,8 @@ TEST_CASE("cluster-barrier: arrivals and waits alternate") {
 TEST_CASE("deadlock: a thread that does not come to the cluster's barrier") {
   DeviceArray<int> words(128);
   CHECK_BREAKS("deadlock", run(barrier_faults, shape(4, 32), kOneThreadMissing, words.get()));
-  const Outcome outcome = run(barrier_faults, shape(4, 32), kOneThreadMissing, words.get());
-  CHECK(contains(outcome.report, "127 of 128 threads of the cluster have arrived"));
+  check_report(run(barrier_faults, shape(4, 32), kOneThreadMissing, words.get()), "deadlock",
+               {"127 of 128 threads of the cluster have arrived"});
 }
 
 TEST_CASE("cluster-address: mapa outside the cluster") {

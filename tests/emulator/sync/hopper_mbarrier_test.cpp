@@ -269,19 +269,16 @@ TEST_CASE("mbarrier-uninitialised: no barrier behind the initialisation") {
   DeviceArray<int> result(32);
   CHECK_BREAKS("mbarrier-uninitialised", run(hand_over, shape(64), kNoSync, result.get()));
   CHECK_BREAKS("mbarrier-uninitialised", run(never_initialised, shape(32)));
-  const Outcome outcome = run(never_initialised, shape(32));
-  CHECK(contains(outcome.report, "barrier (shared + 0x0)"));
-  CHECK(contains(outcome.report, "hopper_mbarrier_test.cpp:"));
-  CHECK(contains(outcome.report, "PTX ISA"));
+  check_report(run(never_initialised, shape(32)), "mbarrier-uninitialised",
+               {"barrier (shared + 0x0)", "hopper_mbarrier_test.cpp:", "PTX ISA"});
 }
 
 TEST_CASE("deadlock: a count that is one too high") {
   DeviceArray<int> result(32);
   CHECK_BREAKS("deadlock", run(hand_over, shape(64), kCountTooHigh, result.get()));
-  const Outcome outcome = run(hand_over, shape(64), kCountTooHigh, result.get());
-  CHECK(contains(outcome.report, "mbarrier barrier (shared + 0x0)"));
-  CHECK(contains(outcome.report, "in phase 0 (parity 0): 1 of 33 arrivals missing"));
-  CHECK(contains(outcome.report, "threads 0-31 wait at"));
+  check_report(run(hand_over, shape(64), kCountTooHigh, result.get()), "deadlock",
+               {"mbarrier barrier (shared + 0x0)", "in phase 0 (parity 0): 1 of 33 arrivals missing",
+                "threads 0-31 wait at"});
 }
 
 TEST_CASE("mbarrier-parity: neither 0 nor 1") {
@@ -340,13 +337,11 @@ TEST_CASE("mbarrier-phase-unseen: an arrival for a phase, and no wait has seen t
   CHECK_BREAKS("mbarrier-phase-unseen", run(arrives_for_three_phases, shape(64), Sees::kNobody));
   CHECK_BREAKS("mbarrier-phase-unseen", run(begins_a_phase, shape(1), false));
   CHECK_PASSES(run(begins_a_phase, shape(1), true));
-  const std::string report = run(arrives_for_three_phases, shape(64), Sees::kNobody).report;
-  INFO(report);
-  CHECK(contains(report, "an arrival for phase 1 of an mbarrier, and no wait has seen phase 0 complete"));
-  CHECK(contains(report, "mbarrier barrier (shared + 0x"));
-  CHECK(contains(
-      report,
-      "missing  a wait for phase 0 (parity 0) by some thread, which tells those that arrive for phase 1"));
+  check_text(
+      run(arrives_for_three_phases, shape(64), Sees::kNobody).report,
+      {"an arrival for phase 1 of an mbarrier, and no wait has seen phase 0 complete",
+       "mbarrier barrier (shared + 0x",
+       "missing  a wait for phase 0 (parity 0) by some thread, which tells those that arrive for phase 1"});
 }
 
 TEST_CASE("mbarrier-count") {
@@ -357,9 +352,8 @@ TEST_CASE("mbarrier-count") {
 
 TEST_CASE("mbarrier-arrivals: one more than the count") {
   CHECK_BREAKS("mbarrier-arrivals", run(too_many_arrivals, shape(32), 31u));
-  const Outcome outcome = run(too_many_arrivals, shape(32), 31u);
-  CHECK(contains(outcome.report, "with a count of 31"));
-  CHECK(contains(outcome.report, "and 24 more"));
+  check_report(run(too_many_arrivals, shape(32), 31u), "mbarrier-arrivals",
+               {"with a count of 31", "and 24 more"});
   // With the right count nothing is wrong but that the bytes never come.
   CHECK_BREAKS("exit-in-flight", run(too_many_arrivals, shape(32), 32u));
 }
@@ -388,9 +382,8 @@ TEST_CASE("deadlock: two phases complete before a wait by parity") {
 TEST_CASE("deadlock: a loop around try_wait, and not a single one, for which the time is up") {
   CHECK_PASSES(run(asks_once, shape(64), 0));
   CHECK_BREAKS("deadlock", run(asks_once, shape(64), 1));
-  const std::string report = run(asks_once, shape(64), 1).report;
-  CHECK(contains(report, "for the phase of parity 0 of mbarrier barrier"));
-  CHECK(contains(report, "for the phase of parity 0 of mbarrier other"));
+  check_text(run(asks_once, shape(64), 1).report, {"for the phase of parity 0 of mbarrier barrier",
+                                                   "for the phase of parity 0 of mbarrier other"});
 }
 
 /// Thread 0 completes a phase without any copy, and looks at what is pending on the way.

@@ -227,9 +227,7 @@ TEST_CASE("elect_sync: one lane, the same every time, of the seed's choice") {
   std::set<int> lanes;
   under_all_schedules([&] {
     DeviceArray<int> result(64);
-    const Outcome outcome = run(elects, shape(64), 32, result.get());
-    INFO(outcome.report);
-    REQUIRE(outcome.rule == "passed");
+    require_passes(run(elects, shape(64), 32, result.get()));
     const std::vector<int> host = result.host();
     for (std::size_t warp = 0; warp < 2; ++warp) {
       const auto begin = host.begin() + static_cast<std::ptrdiff_t>(32 * warp);
@@ -255,8 +253,7 @@ TEST_CASE("setmaxnreg: a budget that works out") {
 TEST_CASE("setmaxnreg: more than the register file holds") {
   CHECK_BREAKS("setmaxnreg", run(changes_registers<40, 240>, one_cta(384), 0));
   const Outcome outcome = run(changes_registers<40, 240>, one_cta(384), 0);
-  CHECK(contains(outcome.report, "64512 registers in the CTA's pool"));
-  CHECK(contains(outcome.report, "warpgroup 0 has 40 a thread"));
+  check_text(outcome.report, {"64512 registers in the CTA's pool", "warpgroup 0 has 40 a thread"});
   CHECK(
       contains(outcome.report,
                "40 + 240 + 240 = 520 registers for a thread of each warpgroup, and there are 3 x 168 = 504"));

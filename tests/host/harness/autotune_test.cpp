@@ -88,8 +88,7 @@ gemm::Step step_of_four() {
 TEST_CASE("autotune: a folder is refused like a file of something else") {
   const Folder folder;
   fs::create_directory(folder / "folder");
-  CHECK(complaint(folder / "folder").find("folder does not hold what --autotune writes") !=
-        std::string::npos);
+  CHECK(contains(complaint(folder / "folder"), "folder does not hold what --autotune writes"));
 }
 
 TEST_CASE("autotune: a file that does not exist holds nothing") {
@@ -154,7 +153,7 @@ TEST_CASE("autotune: a file that holds something else is named in one sentence")
     INFO("'" << text << "'");
     const std::string what = complaint(file);
     CHECK(what.find(file.string()) == 0);
-    CHECK(what.find("GEMM_STEPS_AUTOTUNE") != std::string::npos);
+    CHECK(contains(what, "GEMM_STEPS_AUTOTUNE"));
     CHECK(what.find('\n') == std::string::npos);
   }
   write(file, "{}");

@@ -224,17 +224,12 @@ TEST_CASE("budget: the text says what is assumed, what is not known and what dec
   const gemm::Step step =
       make_step(gemm::MathUnit::kFma, {.shared_bytes_per_fma = 8, .global_bytes_per_fma = 0.1});
   const gemm::Variant& variant = step.variants.front();
-  const std::string unknown =
-      render(make_budget(step, variant, {256, 256, 256}, documented_h200(), {}), step, variant);
-  CHECK(unknown.find("assumed") != std::string::npos);
-  CHECK(unknown.find("not known here") != std::string::npos);
-  CHECK(unknown.find("limited by shared memory") != std::string::npos);
-  const std::string known = render(
-      make_budget(step, variant, {256, 256, 256}, documented_h200(), {.registers = 128}), step, variant);
-  CHECK(known.find("up to 128 keep 2 CTAs an SM") != std::string::npos);
-  CHECK(known.find("with at most 80 one more would fit") != std::string::npos);
-  CHECK(known.find("limited by registers") != std::string::npos);
-  CHECK(known.find("the same lines") == std::string::npos);
+  check_text(render(make_budget(step, variant, {256, 256, 256}, documented_h200(), {}), step, variant),
+             {"assumed", "not known here", "limited by shared memory"});
+  check_text(render(make_budget(step, variant, {256, 256, 256}, documented_h200(), {.registers = 128}), step,
+                    variant),
+             {"up to 128 keep 2 CTAs an SM", "with at most 80 one more would fit", "limited by registers"},
+             {"the same lines"});
 }
 
 TEST_CASE("budget: the L2's bound is said to be no hard one") {
@@ -242,9 +237,9 @@ TEST_CASE("budget: the L2's bound is said to be no hard one") {
   const gemm::Variant& variant = step.variants.front();
   const std::string text = render(
       make_budget(step, variant, {4096, 4096, 4096}, documented_h200(), {.registers = 128}), step, variant);
-  CHECK(text.find("limited by L2") != std::string::npos);
-  CHECK(text.find("e+") == std::string::npos);  // 6573 TFLOP/s, should DRAM alone decide
-  CHECK(text.find("shorter where SMs ask for the same lines at the same time") != std::string::npos);
+  CHECK(contains(text, "limited by L2"));
+  CHECK_FALSE(contains(text, "e+"));  // 6573 TFLOP/s, should DRAM alone decide
+  CHECK(contains(text, "shorter where SMs ask for the same lines at the same time"));
 }
 
 TEST_CASE("budget: a workspace is printed with its size, and that there is none where there could be one") {
@@ -253,13 +248,12 @@ TEST_CASE("budget: a workspace is printed with its size, and that there is none 
   const auto text = [&](const gemm::Shape& shape) {
     return render(make_budget(step, variant, shape, documented_h200(), {.registers = 128}), step, variant);
   };
-  CHECK(text({512, 256, 256}).find("workspace") == std::string::npos);
+  CHECK_FALSE(contains(text({512, 256, 256}), "workspace"));
   variant.workspace_bytes = [](const gemm::Shape& shape) {
     return shape.m > 256 ? std::int64_t{shape.m} * 131080 : 0;
   };
-  CHECK(text({512, 256, 256}).find("workspace    67.1 MB of device memory for each stream") !=
-        std::string::npos);
-  CHECK(text({256, 256, 256}).find("workspace    none") != std::string::npos);
+  CHECK(contains(text({512, 256, 256}), "workspace    67.1 MB of device memory for each stream"));
+  CHECK(contains(text({256, 256, 256}), "workspace    none"));
 }
 
 TEST_CASE("budget: where tiles are divided, the variant says what the busiest CTA multiplies") {
@@ -281,8 +275,7 @@ TEST_CASE("budget: a kernel that cannot start is said to be one") {
                                     {.registers = 128, .static_shared_bytes = 300 * 1024});
   CHECK(budget.slots == 0);
   CHECK(budget.seconds == 0);
-  CHECK(render(budget, step, variant).find("not one fits on an SM: shared memory run out") !=
-        std::string::npos);
+  CHECK(contains(render(budget, step, variant), "not one fits on an SM: shared memory run out"));
 }
 
 TEST_CASE("a budget knows how many bytes an element has, and that the tensor cores count bytes") {

@@ -94,9 +94,9 @@ TEST_CASE("the table of claims shows what was claimed beside what this project m
     const std::size_t begin = table.rfind('\n', at) + 1;
     return table.substr(begin, table.find('\n', at) - begin);
   };
-  CHECK(line_with("one launch").find("2.000  0.800 (0.800 to 0.800), burst") != std::string::npos);
-  CHECK(line_with("zeros as inputs").find("1.250  1.000 (1.000 to 1.000), sustained") != std::string::npos);
-  CHECK(line_with("this project, burst").find("400.0    500.0") != std::string::npos);
+  CHECK(contains(line_with("one launch"), "2.000  0.800 (0.800 to 0.800), burst"));
+  CHECK(contains(line_with("zeros as inputs"), "1.250  1.000 (1.000 to 1.000), sustained"));
+  CHECK(contains(line_with("this project, burst"), "400.0    500.0"));
 }
 
 TEST_CASE("a race without the kernel or without cuBLASLt is refused") {

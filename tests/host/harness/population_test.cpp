@@ -98,7 +98,7 @@ TEST_CASE("population: the summary compares with cuBLASLt and with the step's fa
   CHECK(std::abs(summary.best.lowest - 0.625) < 1e-9);
   CHECK(summary.off_sectors.count == 2);
   CHECK(std::abs(summary.off_sectors.geometric_mean - std::sqrt(2.0)) < 1e-9);
-  CHECK(human_table(summary).find("over 3 shapes") != std::string::npos);
+  CHECK(contains(human_table(summary), "over 3 shapes"));
   CHECK(summarize_population(record, "21_other", "auto").speed.count == 0);
 }
 

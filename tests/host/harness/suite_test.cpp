@@ -122,9 +122,7 @@ TEST_CASE("a shape without a contestant or without the reference does not count,
     const SuiteSummary summary = harness::summarize(suite)[2];
     CHECK(summary.burst_shapes == 1);
     CHECK(summary.geometric_mean.median == Approx(0.8));
-    const std::string table = harness::human_table(suite);
-    CHECK(table.find("mean of only 1 of 2 shapes") != std::string::npos);
-    CHECK(table.find("did not run") != std::string::npos);
+    check_text(harness::human_table(suite), {"mean of only 1 of 2 shapes", "did not run"});
   }
   SECTION("cuBLASLt nowhere") {
     for (Record* record : {&suite.burst, &suite.sustained}) {
@@ -134,7 +132,7 @@ TEST_CASE("a shape without a contestant or without the reference does not count,
       }
     }
     CHECK(harness::summarize(suite).empty());
-    CHECK(harness::human_table(suite).find("no ratios and no means") != std::string::npos);
+    CHECK(contains(harness::human_table(suite), "no ratios and no means"));
   }
 }
 
@@ -167,7 +165,7 @@ TEST_CASE("what a variant chose is in the record and the table, and older record
   CHECK(nlohmann::json(back) == json);
   CHECK(back.burst.shapes.at(0).contestants.at(1).chosen == "128x192_ping_pong");
   CHECK(back.burst.shapes.at(1).contestants.at(1).chosen.empty());
-  CHECK(harness::human_table(back).find("FASTER, chose 128x192_ping_pong\n") != std::string::npos);
+  CHECK(contains(harness::human_table(back), "FASTER, chose 128x192_ping_pong\n"));
 }
 
 TEST_CASE("a suite's record that lacks something is refused by name") {
@@ -190,7 +188,7 @@ TEST_CASE("a suite's record that lacks something is refused by name") {
   }
   SECTION("modes in the wrong places") {
     std::swap(json["burst"], json["sustained"]);
-    CHECK(error_of(json).find("were not timed in these modes") != std::string::npos);
+    CHECK(contains(error_of(json), "were not timed in these modes"));
   }
 }
 
@@ -206,27 +204,22 @@ TEST_CASE("the suite's table for the terminal") {
     return table.substr(begin, table.find('\n', at) - begin);
   };
   CHECK(table.find("Test GPU") == 0);
-  const std::string row = line_with("1024x1024x1024 burst", "22_peak auto\n");
-  CHECK(row.find("80.00 us") != std::string::npos);
-  CHECK(row.find("100.0 %") != std::string::npos);
-  CHECK(row.find("1.250 (1.250 to 1.250)") != std::string::npos);
-  CHECK(row.find("FASTER") != std::string::npos);
-  CHECK(line_with("8192x8192x8192 sustained", "22_peak auto\n").find("SLOWER") != std::string::npos);
-  CHECK(line_with("1024x1024x1024 burst", "wgmma_ceiling\n").find("(ceiling)") != std::string::npos);
-  CHECK(line_with("18_stream_k 256x128", "geometric mean").find("1.000 (1.000 to 1.000)") !=
-        std::string::npos);
-  CHECK(line_with("18_stream_k 256x128", "geometric mean").find("at 1024x1024x1024 burst") !=
-        std::string::npos);
+  check_text(line_with("1024x1024x1024 burst", "22_peak auto\n"),
+             {"80.00 us", "100.0 %", "1.250 (1.250 to 1.250)", "FASTER"});
+  CHECK(contains(line_with("8192x8192x8192 sustained", "22_peak auto\n"), "SLOWER"));
+  CHECK(contains(line_with("1024x1024x1024 burst", "wgmma_ceiling\n"), "(ceiling)"));
+  CHECK(contains(line_with("18_stream_k 256x128", "geometric mean"), "1.000 (1.000 to 1.000)"));
+  CHECK(contains(line_with("18_stream_k 256x128", "geometric mean"), "at 1024x1024x1024 burst"));
   CHECK(line_with("22_peak auto", "geometric mean")
             .find("0.625 (0.625 to 0.625) at 8192x8192x8192 sustained") != std::string::npos);
-  CHECK(table.find("fewer than 6 rounds") == std::string::npos);
+  CHECK_FALSE(contains(table, "fewer than 6 rounds"));
 }
 
 TEST_CASE("the suite's table says when the rounds are too few") {
   SuiteRecord suite = small_suite();
   for (ContestantRecord& each : suite.burst.shapes[1].contestants) each.samples_us.resize(3);
   harness::derive(suite.burst.shapes[1]);
-  CHECK(harness::human_table(suite).find("fewer than 6 rounds") != std::string::npos);
+  CHECK(contains(harness::human_table(suite), "fewer than 6 rounds"));
 }
 
 }  // namespace

@@ -54,9 +54,9 @@ TEST_CASE("watchdog: acts once, names what was waited for, the limit and the way
     std::this_thread::sleep_for(milliseconds(150));
   }
   CHECK(caught.count() == 1);
-  CHECK(caught.sentence().find("a launch of 42_test") != std::string::npos);
-  CHECK(caught.sentence().find("0.05 s") != std::string::npos);
-  CHECK(caught.sentence().find("GEMM_STEPS_TIMEOUT_S") != std::string::npos);
+  CHECK(contains(caught.sentence(), "a launch of 42_test"));
+  CHECK(contains(caught.sentence(), "0.05 s"));
+  CHECK(contains(caught.sentence(), "GEMM_STEPS_TIMEOUT_S"));
 }
 
 TEST_CASE("watchdog: silent when the wait ends in time") {
@@ -82,7 +82,7 @@ TEST_CASE("watchdog: of several, the one that is due") {
   set_watchdog_limit(std::chrono::hours(1));
   const Watchdog inner("inner");
   CHECK(caught.happened());
-  CHECK(caught.sentence().find("outer after 0.1 s") != std::string::npos);
+  CHECK(contains(caught.sentence(), "outer after 0.1 s"));
 }
 
 }  // namespace

@@ -57,7 +57,7 @@ TEST_CASE("auxiliary: a flawless result of every epilogue and pattern is accepte
         INFO(name(epilogue, shape, pattern) << "\n" << result.report);
         CHECK(result.ok);
         const bool exact = is_exact(pattern, epilogue);
-        CHECK((result.summary.find("bit for bit") != std::string::npos) == exact);
+        CHECK((contains(result.summary, "bit for bit")) == exact);
       }
     }
   }
@@ -77,7 +77,7 @@ TEST_CASE("auxiliary: every damaged result is rejected by the right check, and t
           const auto result = harness::verify(rules, image, acceptance, kTile);
           INFO(name(epilogue, shape, pattern) << ": " << fault.name << "\n" << result.report);
           CHECK(result.failed == std::vector<std::string>{fault.check});
-          CHECK(result.report.find(fault.phrase) != std::string::npos);
+          CHECK(contains(result.report, fault.phrase));
         }
       }
     }
@@ -103,13 +103,13 @@ TEST_CASE(
   };
   CHECK(report_with([](int, int unit) { return unit; }).empty());
   const std::string other = report_with([](int row, int unit) { return unit ^ (row % 4) ^ (row / 2 % 4); });
-  INFO(other);
-  CHECK(other.find("in row 1, unit u holds what belongs to unit u ^ 1") != std::string::npos);
-  CHECK(other.find("row / 2 % 4 (exclusive-or) to the unit's number, the 64-byte swizzle, and the other adds "
-                   "row % 4") != std::string::npos);
+  check_text(other,
+             {"in row 1, unit u holds what belongs to unit u ^ 1",
+              "row / 2 % 4 (exclusive-or) to the unit's number, the 64-byte swizzle, and the other adds "
+              "row % 4"});
   // Not by a rule of rows: each row its own order.
   const std::string chance = report_with([](int, int unit) { return unit / 8 * 8 + (unit % 8 * 3 + 1) % 8; });
-  CHECK(chance.find("units of 16 bytes") == std::string::npos);
+  CHECK_FALSE(contains(chance, "units of 16 bytes"));
 }
 
 TEST_CASE("auxiliary: the report says that words of a mask were not cleared, and which pitch was taken") {
@@ -130,8 +130,8 @@ TEST_CASE("auxiliary: the report says that words of a mask were not cleared, and
     return harness::verify(rules, image, acceptance, kWide).report;
   };
   INFO(report_with(4));
-  CHECK(report_with(4).find("Clear the words for every 64 columns") != std::string::npos);
-  CHECK(report_with(8).find("Clear the words") == std::string::npos);
+  CHECK(contains(report_with(4), "Clear the words for every 64 columns"));
+  CHECK_FALSE(contains(report_with(8), "Clear the words"));
 
   // Of subtiles of 64 x 64 of a tile of 128 x 128, row by row of subtiles, or against their order.
   const auto words_of = [&](bool forwards) {
@@ -157,8 +157,8 @@ TEST_CASE("auxiliary: the report says that words of a mask were not cleared, and
     return harness::verify(rules, image, acceptance, {128, 128, 64}).report;
   };
   INFO(words_of(true));
-  CHECK(words_of(true).find("Clear the words for every subtile") != std::string::npos);
-  CHECK(words_of(false).find("Clear the words") == std::string::npos);
+  CHECK(contains(words_of(true), "Clear the words for every subtile"));
+  CHECK_FALSE(contains(words_of(false), "Clear the words"));
 
   const AuxRules stored = rules_of(kEpilogues[1], kShapes[0], Pattern::kExact);
   AuxImage packed = harness::correct_image(stored);
@@ -167,9 +167,8 @@ TEST_CASE("auxiliary: the report says that words of a mask were not cleared, and
   for (std::size_t row = 1; row < static_cast<std::size_t>(stored.shape().m); ++row)
     std::copy_n(packed.tensor.begin() + static_cast<std::ptrdiff_t>(2 * row * pitch), 2 * n,
                 packed.tensor.begin() + static_cast<std::ptrdiff_t>(2 * row * n));
-  const std::string report = harness::verify(stored, packed, harness::aux_acceptance(stored), kTile).report;
-  INFO(report);
-  CHECK(report.find("stored with the row pitch of D and not with its own") != std::string::npos);
+  check_text(harness::verify(stored, packed, harness::aux_acceptance(stored), kTile).report,
+             {"stored with the row pitch of D and not with its own"});
 }
 
 TEST_CASE("auxiliary: the report says which subtile of the tensor each subtile of D got") {
@@ -203,18 +202,12 @@ TEST_CASE("auxiliary: the report says which subtile of the tensor each subtile o
   };
   CHECK(report_with([](int i, int j) { return std::pair(i, j); }).empty());
   const std::string exchanged = report_with([](int i, int j) { return std::pair(j, i); });
-  INFO(exchanged);
-  CHECK(exchanged.find("(0, 1) that of (1, 0), (0, 2) that of (2, 0), (1, 0) that of (0, 1)") !=
-        std::string::npos);
-  CHECK(exchanged.find("Row and column of the subtile are exchanged") != std::string::npos);
+  check_text(exchanged, {"(0, 1) that of (1, 0), (0, 2) that of (2, 0), (1, 0) that of (0, 1)",
+                         "Row and column of the subtile are exchanged"});
   const std::string next = report_with([](int i, int j) { return std::pair(i, (j + 1) % 3); });
-  INFO(next);
-  CHECK(next.find("(0, 0) that of (0, 1), (0, 1) that of (0, 2), (0, 2) that of (0, 0)") !=
-        std::string::npos);
-  CHECK(next.find("exchanged") == std::string::npos);
+  check_text(next, {"(0, 0) that of (0, 1), (0, 1) that of (0, 2), (0, 2) that of (0, 0)"}, {"exchanged"});
   // No subtiles: every row takes that of another one.
-  CHECK(report_with([](int i, int j) { return std::pair(i + 7, j); }).find("Subtiles of") ==
-        std::string::npos);
+  CHECK_FALSE(contains(report_with([](int i, int j) { return std::pair(i + 7, j); }), "Subtiles of"));
 }
 
 TEST_CASE("auxiliary: the reference of single elements, computed by hand") {
@@ -409,10 +402,9 @@ TEST_CASE("auxiliary: a problem whose tensor cannot be right is refused in one s
     return gemm::prepare(variant, problem);
   };
   problem.auxiliary_pitch = 128;
-  CHECK_THROWS_WITH(
-      prepare(Auxiliary::kResidual),
-      "a row of the auxiliary tensor begins 128 elements behind the one before, and has N = 144: "
-      "the pitch must be at least N");
+  CHECK_THROWS_WITH(prepare(Auxiliary::kResidual),
+                    "a row of the auxiliary tensor begins 128 elements behind the one before, and has N = "
+                    "144: the pitch must be at least N");
   problem.auxiliary_pitch = 160;
   CHECK_NOTHROW(prepare(Auxiliary::kResidual));
   CHECK_THROWS_WITH(

@@ -217,8 +217,7 @@ TEST_CASE("epilogue: a bias or a C of the wrong length is refused in a sentence"
   problem.c_pitch = 8;
   CHECK_THROWS_WITH(
       gemm::prepare(variant, problem),
-      "a row of C begins 8 elements behind the one before, and has N = 16: the pitch must be at "
-      "least N");
+      "a row of C begins 8 elements behind the one before, and has N = 16: the pitch must be at least N");
 }
 
 TEST_CASE("epilogue: what a variant computes, and what is nearest") {
@@ -233,10 +232,9 @@ TEST_CASE("epilogue: what a variant computes, and what is nearest") {
   CHECK(harness::epilogue_problem(step, step.variants[0], wanted) ==
         "99_test plain does not compute beta = 1 and the activation relu; its variant full does; the nearest "
         "epilogue that it has is alpha 1, beta 0");
-  CHECK(
-      harness::epilogue_problem(step, step.variants[1], {1, 1, Bias::kRow, Activation::kSilu}) ==
-      "99_test full does not compute a bias by row and the activation silu; the nearest epilogue that it has "
-      "is alpha 1, beta 1, bias column, relu");
+  CHECK(harness::epilogue_problem(step, step.variants[1], {1, 1, Bias::kRow, Activation::kSilu}) ==
+        "99_test full does not compute a bias by row and the activation silu; the nearest epilogue that it "
+        "has is alpha 1, beta 1, bias column, relu");
 }
 
 TEST_CASE("epilogue: what is compiled in is always there, and nothing else is") {
@@ -257,14 +255,12 @@ TEST_CASE("epilogue: what is compiled in is always there, and nothing else is") 
       harness::epilogue_problem(step, step.variants[0], {}) ==
       "99_test bias_relu does not compute an epilogue without a bias and an epilogue without an activation; "
       "its variant identity does; the nearest epilogue that it has is alpha 1, beta 0, bias column, relu");
-  CHECK(
-      harness::epilogue_problem(step, step.variants[0], {1, 0, Bias::kColumn, Activation::kSilu}) ==
-      "99_test bias_relu does not compute the activation silu; the nearest epilogue that it has is alpha 1, "
-      "beta 0, bias column, relu");
-  CHECK(
-      harness::epilogue_problem(step, step.variants[2], {2, 0, Bias::kRow}) ==
-      "99_test identity does not compute alpha = 2 and a bias by row; its variant row_bias does; the nearest "
-      "epilogue that it has is alpha 1, beta 0");
+  CHECK(harness::epilogue_problem(step, step.variants[0], {1, 0, Bias::kColumn, Activation::kSilu}) ==
+        "99_test bias_relu does not compute the activation silu; the nearest epilogue that it has is alpha "
+        "1, beta 0, bias column, relu");
+  CHECK(harness::epilogue_problem(step, step.variants[2], {2, 0, Bias::kRow}) ==
+        "99_test identity does not compute alpha = 2 and a bias by row; its variant row_bias does; the "
+        "nearest epilogue that it has is alpha 1, beta 0");
   gemm::Problem plain(gemm::Gemm{{8, 16, 8}, nullptr, nullptr, nullptr});
   CHECK_THROWS_WITH(
       gemm::prepare(step.variants[0], plain),

@@ -95,15 +95,15 @@ TEST_CASE("groups: what is refused, in a sentence each") {
   CHECK(refusal("3,99999999999999999999", 5) ==
         "the number 99999999999999999999 in 3,99999999999999999999 is too large");
   CHECK(refusal("3,3", 5) == "the groups have 6 rows, and M is 5: M counts the rows of all groups");
-  CHECK(refusal("3,3+1", 5) ==
-        "the groups have 7 rows with the guard rows between them, and M is 5: M counts the rows of all "
-        "groups");
+  CHECK(
+      refusal("3,3+1", 5) ==
+      "the groups have 7 rows with the guard rows between them, and M is 5: M counts the rows of all groups");
   CHECK(refusal("3,x", 5).find("'3,x' says no groups") == 0);
   CHECK(refusal("3,,2", 5).find("'3,,2' says no groups") == 0);
   CHECK(refusal("4:zip", 5).find("unknown distribution 'zip'; did you mean 'zipf'?") == 0);
   CHECK(refusal("0:zipf", 5) == "the number of groups in 0:zipf must be 1 to 65536");
   CHECK(refusal("9:zipf+1", 5) == "9 groups with 1 guard rows between them do not fit 5 rows");
-  CHECK(refusal("4:zipf:1:1", 5).find("says no groups") != std::string::npos);
+  CHECK(contains(refusal("4:zipf:1:1", 5), "says no groups"));
   CHECK(refusal("3,2+-1", 5).find("the number of guard rows") == 0);
 }
 
@@ -123,8 +123,8 @@ TEST_CASE("groups: counts and a capacity") {
         "2 groups have room for 4 rows each, which is 8 rows, and M is 9: M counts the rows of all rooms");
   CHECK(refusal("3,1/0", 8) == "the capacity in 3,1/0 must be 1 to 262144");
   CHECK(refusal("3,1/x", 8).find("'3,1/x' says no groups") == 0);
-  CHECK(refusal("3,1+1/4", 8).find("says guard rows and a capacity") != std::string::npos);
-  CHECK(refusal("2:zipf:1:5:6/4", 8).find("says no groups") != std::string::npos);
+  CHECK(contains(refusal("3,1+1/4", 8), "says guard rows and a capacity"));
+  CHECK(contains(refusal("2:zipf:1:5:6/4", 8), "says no groups"));
 }
 
 TEST_CASE("groups: anywhere, as the seed behind an @ says") {
@@ -134,7 +134,7 @@ TEST_CASE("groups: anywhere, as the seed behind an @ says") {
   CHECK(harness::parse_groups("4:zipf:2@1", 9) == harness::parse_groups("4:zipf:2", 9));
   CHECK(refusal("3,2@0", 5) == "the seed behind the @ in 3,2@0 must be at least 1");
   CHECK(refusal("3,2@x", 5).find("'3,2@x' says no groups") == 0);
-  CHECK(refusal("3,1/4@2", 8).find("says groups that lie anywhere and a capacity") != std::string::npos);
+  CHECK(contains(refusal("3,1/4@2", 8), "says groups that lie anywhere and a capacity"));
 }
 
 TEST_CASE("groups: anywhere they lie apart, and what is written beside them is found") {
@@ -194,16 +194,12 @@ TEST_CASE("groups: anywhere they lie apart, and what is written beside them is f
     return workload.check(kGroupTile).report;
   };
   const std::string of_b = report_with(false, [](const gemm::PlacedGroup& group) { return group.a_pitch; });
-  INFO(of_b);
-  CHECK(of_b.find("Fits: B of group") != std::string::npos);
-  CHECK(of_b.find("read as if its rows were as far apart as those of A") != std::string::npos);
-  CHECK(of_b.find("No simple mistake") == std::string::npos);
-  CHECK(report_with(true, [](const gemm::PlacedGroup& group) {
-          return group.d_pitch;
-        }).find("as far apart as those of D") != std::string::npos);
-  CHECK(report_with(true, [](const gemm::PlacedGroup& group) {
-          return group.a_pitch + 40;
-        }).find("as far apart as") == std::string::npos);
+  check_text(of_b, {"Fits: B of group", "read as if its rows were as far apart as those of A"},
+             {"No simple mistake"});
+  CHECK(contains(report_with(true, [](const gemm::PlacedGroup& group) { return group.d_pitch; }),
+                 "as far apart as those of D"));
+  CHECK_FALSE(contains(report_with(true, [](const gemm::PlacedGroup& group) { return group.a_pitch + 40; }),
+                       "as far apart as"));
   const gemm::bf16 value = gemm::to_bf16(1);
   const auto damaged = [&](gemm::bf16* at) {
     workload.poison();
@@ -214,20 +210,19 @@ TEST_CASE("groups: anywhere they lie apart, and what is written beside them is f
   const gemm::PlacedGroup& last = problem.known[2];
   const harness::CheckResult behind = damaged(last.d + gemm::offset(last.rows, 3, last.d_pitch));
   CHECK(behind.failed == std::vector<std::string>{harness::kGuardRows});
-  CHECK(behind.report.find(
-            "1 element of D beside all groups was written, the first as row 5, column 3 of group 2, "
-            "which has 5 rows of 16 columns") != std::string::npos);
+  CHECK(contains(behind.report,
+                 "1 element of D beside all groups was written, the first as row 5, column 3 of "
+                 "group 2, which has 5 rows of 16 columns"));
   CHECK(damaged(problem.known[0].d - 1).failed == std::vector<std::string>{harness::kGuardRows});
-  CHECK(behind.report.find("up to the next multiple") == std::string::npos);
+  CHECK_FALSE(contains(behind.report, "up to the next multiple"));
   workload.poison();
   solve();
   for (const gemm::PlacedGroup& group : problem.known) {
     for (int row = group.rows; row < gemm::ceil_div(group.rows, 8) * 8; ++row)
       harness::copy_to_device(group.d + gemm::offset(row, 0, group.d_pitch), &value, sizeof value);
   }
-  const std::string boxes = workload.check(kGroupTile).report;
-  INFO(boxes);
-  CHECK(boxes.find("rows up to the next multiple of 8 were written: boxes of 8 rows") != std::string::npos);
+  check_text(workload.check(kGroupTile).report,
+             {"rows up to the next multiple of 8 were written: boxes of 8 rows"});
   CHECK(damaged(const_cast<gemm::bf16*>(last.a) + 2).failed == std::vector<std::string>{harness::kInputA});
 }
 
@@ -334,12 +329,10 @@ TEST_CASE("groups: the report says that all of them take the B of one") {
   };
   CHECK(report_with([](int group) { return group; }).empty());
   const std::string first = report_with([](int) { return 0; });
-  INFO(first);
-  CHECK(first.find("the rows of all these groups are A times the B of group 0, whatever group they are of") !=
-        std::string::npos);
+  check_text(first,
+             {"the rows of all these groups are A times the B of group 0, whatever group they are of"});
   const std::string next = report_with([](int group) { return (group + 1) % 4; });
-  INFO(next);
-  CHECK(next.find("the rows of all these groups") == std::string::npos);
+  check_text(next, {}, {"the rows of all these groups"});
 }
 
 TEST_CASE("groups: the report says which of them were never written") {
@@ -353,11 +346,10 @@ TEST_CASE("groups: the report says which of them were never written") {
     return harness::verify(image, acceptance, kGroupTile).report;
   };
   INFO(report_without(20, 45));
-  CHECK(report_without(20, 45).find("No row of groups 2 to 4 was stored, and every row of the others.") !=
-        std::string::npos);
-  CHECK(report_without(45, 60).find("No row of group 5 was stored") != std::string::npos);
-  CHECK(report_without(20, 25).find("No row of group") == std::string::npos);
-  CHECK(report_without(20, 35).find("No row of group 2 was stored.") != std::string::npos);
+  CHECK(contains(report_without(20, 45), "No row of groups 2 to 4 was stored, and every row of the others."));
+  CHECK(contains(report_without(45, 60), "No row of group 5 was stored"));
+  CHECK_FALSE(contains(report_without(20, 25), "No row of group"));
+  CHECK(contains(report_without(20, 35), "No row of group 2 was stored."));
 }
 
 TEST_CASE("groups: the report says that parts of groups were rounded down, and which groups are wrong") {
@@ -371,20 +363,15 @@ TEST_CASE("groups: the report says that parts of groups were rounded down, and w
       std::fill(image.d.begin() + some.begin * shape.n, image.d.begin() + some.end * shape.n, value);
     return harness::verify(image, acceptance, kGroupTile).report;
   };
-  const std::string floor = report_with({{16, 20}, {28, 30}, {54, 60}}, harness::kPoison);
-  INFO(floor);
-  CHECK(
-      floor.find("behind whole parts of 8 rows: 4 of the 20 rows of group 0, 2 of the 10 rows of group 2, 6 "
-                 "of the 14 rows of group 5. A number of parts of 8 is rounded down") != std::string::npos);
+  check_text(report_with({{16, 20}, {28, 30}, {54, 60}}, harness::kPoison),
+             {"behind whole parts of 8 rows: 4 of the 20 rows of group 0, 2 of the 10 rows of group 2, "
+              "6 of the 14 rows of group 5. A number of parts of 8 is rounded down"});
   // Not the ends of all groups.
-  CHECK(report_with({{16, 20}, {28, 30}}, harness::kPoison).find("rounded down") == std::string::npos);
-  const std::string zeros = report_with({{20, 60}}, gemm::bf16{0});
-  INFO(zeros);
-  CHECK(zeros.find("By groups: wrong in 2, 4 to 5, where every wrong element is 0, right in 0.") !=
-        std::string::npos);
-  CHECK(report_with({{46, 60}}, gemm::to_bf16(3)).find("By groups: wrong in 5, right in 0, 2, 4.") !=
-        std::string::npos);
-  CHECK(report_with({{0, 60}}, gemm::bf16{0}).find("By groups") == std::string::npos);
+  CHECK_FALSE(contains(report_with({{16, 20}, {28, 30}}, harness::kPoison), "rounded down"));
+  check_text(report_with({{20, 60}}, gemm::bf16{0}),
+             {"By groups: wrong in 2, 4 to 5, where every wrong element is 0, right in 0."});
+  CHECK(contains(report_with({{46, 60}}, gemm::to_bf16(3)), "By groups: wrong in 5, right in 0, 2, 4."));
+  CHECK_FALSE(contains(report_with({{0, 60}}, gemm::bf16{0}), "By groups"));
 }
 
 }  // namespace

@@ -71,7 +71,7 @@ TEST_CASE("reductions: every damaged result is rejected by the right check, and 
         const auto result = harness::verify(rules, image, acceptance, kReducedTile);
         INFO(name_of(epilogue, pattern) << ": " << fault.name << "\n" << result.report);
         CHECK(result.failed == std::vector<std::string>{fault.check});
-        CHECK(result.report.find(fault.phrase) != std::string::npos);
+        CHECK(contains(result.report, fault.phrase));
       }
     }
   }
@@ -132,7 +132,7 @@ TEST_CASE("reductions: an e4m3 D is scaled, saturates, and the largest magnitude
       const auto result = harness::verify(rules, image, acceptance, kReducedTile);
       INFO(fault.name << "\n" << result.report);
       CHECK(result.failed == std::vector<std::string>{fault.check});
-      CHECK(result.report.find(fault.phrase) != std::string::npos);
+      CHECK(contains(result.report, fault.phrase));
     }
   }
 }
@@ -182,14 +182,13 @@ TEST_CASE("reductions: results that stand in the place of others are recognised"
   CHECK(explain(sums).empty());
   std::vector<float> of_tile = sums;
   for (std::size_t i = 16; i < 40; ++i) of_tile[i] = sums[i % 16];
-  CHECK(explain(of_tile).find("These are the right results of the first 16 columns") != std::string::npos);
+  CHECK(contains(explain(of_tile), "These are the right results of the first 16 columns"));
   std::vector<float> shifted = sums;
   for (std::size_t i = 8; i < 20; ++i) shifted[i] = sums[i + 3];
-  CHECK(explain(shifted).find("each is that of the column 3 behind") != std::string::npos);
+  CHECK(contains(explain(shifted), "each is that of the column 3 behind"));
   std::vector<float> other = sums;
   for (std::size_t i = 8; i < 20; ++i) other[i] = 1000 + static_cast<float>(i * i);
-  CHECK(explain(other).find("Where: columns 8 to 19, all of them. No simple mistake fits.") !=
-        std::string::npos);
+  CHECK(contains(explain(other), "Where: columns 8 to 19, all of them. No simple mistake fits."));
 }
 
 TEST_CASE("reductions: results that have changed places inside a period are recognised") {
@@ -209,19 +208,16 @@ TEST_CASE("reductions: results that have changed places inside a period are reco
   };
   const std::string bits = explain(
       [](std::size_t i) { return i >= 64 ? i : (i & ~std::size_t{9}) | (i & 1) << 3 | (i >> 3 & 1); });
-  INFO(bits);
-  CHECK(bits.find("in each 16 columns these have changed places: 1 and 8, 3 and 10, 5 and 12, 7 and 14. Of "
-                  "each place bits 0 and 3 of its number are exchanged") != std::string::npos);
+  check_text(bits, {"in each 16 columns these have changed places: 1 and 8, 3 and 10, 5 and 12, 7 and 14. Of "
+                    "each place bits 0 and 3 of its number are exchanged"});
   const std::string mask = explain([](std::size_t i) { return i ^ 4; });
-  INFO(mask);
-  CHECK(mask.find("in each 8 columns these have changed places: 0 and 4, 1 and 5") != std::string::npos);
-  CHECK(mask.find("exclusive-or 4") != std::string::npos);
+  check_text(mask, {"in each 8 columns these have changed places: 0 and 4, 1 and 5", "exclusive-or 4"});
   const std::string turned = explain([](std::size_t i) { return i / 4 * 4 + (i + 1) % 4; });
-  INFO(turned);
-  CHECK(turned.find("in each 4 columns 0 has that of 1, 1 has that of 2") != std::string::npos);
-  CHECK(explain([](std::size_t i) {
-          return i == 3 ? 8 : i == 8 ? 3 : i;
-        }).find("No simple mistake fits") != std::string::npos);
+  check_text(turned, {"in each 4 columns 0 has that of 1, 1 has that of 2"});
+  CHECK(
+      contains(explain([](std::size_t i) { return i == 3   ? 8
+                                                  : i == 8 ? 3
+                                                           : i; }), "No simple mistake fits"));
 }
 
 TEST_CASE("reductions: the report says how often the subtiles of a tile were counted") {
@@ -248,10 +244,10 @@ TEST_CASE("reductions: the report says how often the subtiles of a tile were cou
   };
   CHECK(explain({1, 1, 1}).empty());
   INFO(explain({3, 2, 1}));
-  CHECK(explain({3, 2, 1}).find("count 3, 2, 1 times: what a thread has summed up so far is added behind "
-                                "every subtile") != std::string::npos);
-  CHECK(explain({1, 0, 1}).find("count 1, 0, 1 times: one of them is missing") != std::string::npos);
-  CHECK(explain({7, 1, 1}).find("subtiles of 64 columns") == std::string::npos);
+  CHECK(contains(explain({3, 2, 1}),
+                 "count 3, 2, 1 times: what a thread has summed up so far is added behind every subtile"));
+  CHECK(contains(explain({1, 0, 1}), "count 1, 0, 1 times: one of them is missing"));
+  CHECK_FALSE(contains(explain({7, 1, 1}), "subtiles of 64 columns"));
 }
 
 TEST_CASE("reductions: the bound of a sum holds for bad orders, and is not many times too large") {

@@ -25,7 +25,7 @@ const std::string& page() {
 /// The page quotes the sentence as a line of its own, as the programs print it.
 void check_quoted(const char* prefix, const std::string& sentence) {
   INFO(prefix << sentence);
-  CHECK(page().find("\n" + (prefix + sentence) + "\n") != std::string::npos);
+  CHECK(contains(page(), "\n" + (prefix + sentence) + "\n"));
 }
 
 DeviceInfo gpu(const std::string& name, int compute_capability, int sm_count) {
@@ -150,17 +150,15 @@ TEST_CASE("a step is refused where its instructions do not exist, newer GPUs inc
     CHECK(step_problem(hopper, device).empty() == (capability == 90));
     CHECK(step_problem(blackwell, device).empty() == (capability == 100));
     CHECK(record_wanted(hopper, device).empty());
-    CHECK(record_wanted(blackwell, device).find("tools/run 70 4096 --time --json 70.json") !=
-          std::string::npos);
+    CHECK(contains(record_wanted(blackwell, device), "tools/run 70 4096 --time --json 70.json"));
   }
   DeviceInfo emulator = gpu("emulator", 90, 4);
   emulator.is_emulator = true;
   CHECK(step_problem(blackwell, emulator).empty());
   CHECK(record_wanted(blackwell, emulator).empty());
-  CHECK(
-      step_problem(blackwell, gpu("NVIDIA H200", 90, 132)) ==
-      "step 70_tensor_memory needs a Blackwell GPU: its instructions exist in compute capability 10.0 only, "
-      "and NVIDIA H200 has 9.0; tools/run --backend emulator runs it on any machine");
+  CHECK(step_problem(blackwell, gpu("NVIDIA H200", 90, 132)) ==
+        "step 70_tensor_memory needs a Blackwell GPU: its instructions exist in compute capability 10.0 "
+        "only, and NVIDIA H200 has 9.0; tools/run --backend emulator runs it on any machine");
   CHECK(step_problem(ampere, gpu("Tesla T4", 75, 40)) ==
         "step 04_mma_sync needs compute capability 8.0 or newer, but Tesla T4 has 7.5");
   for (const DeviceInfo& device : {gpu("NVIDIA A100-SXM4-80GB", 80, 108), gpu("NVIDIA B200", 100, 148)})

@@ -161,7 +161,7 @@ TEST_CASE("typed: the report says when a tile was read the other way round") {
     if (fault.name == "A read the other way round") fault.damage(image, rules, kTile);
   }
   const auto result = harness::verify(rules, image, harness::typed_acceptance(rules), kTile);
-  CHECK(result.report.find("each block of 64 x 64 elements of A transposed") != std::string::npos);
+  CHECK(contains(result.report, "each block of 64 x 64 elements of A transposed"));
 }
 
 TEST_CASE("typed: the report says which rows of ldmatrix are exchanged") {
@@ -194,15 +194,14 @@ TEST_CASE("typed: the report says which rows of ldmatrix are exchanged") {
   const std::string exchanged = report_with([](int row, int k) {
     return std::pair{(row & ~8) | (k & 8), (k & ~8) | (row & 8)};
   });
-  INFO(exchanged);
-  CHECK(exchanged.find("the 8 x 8 blocks of A at (rows 0-7, k 8-15) and (rows 8-15, k 0-7) of each 16 x 16 "
-                       "exchanged") != std::string::npos);
-  CHECK(report_with([](int row, int k) {
-          return std::pair{row, k ^ 8};
-        }).find("k 0-7 and k 8-15 of each 16 exchanged in A") != std::string::npos);
-  CHECK(report_with([](int row, int k) {
-          return std::pair{row ^ 4, k};
-        }).find("These are") == std::string::npos);
+  check_text(
+      exchanged,
+      {"the 8 x 8 blocks of A at (rows 0-7, k 8-15) and (rows 8-15, k 0-7) of each 16 x 16 exchanged"});
+  CHECK(contains(report_with([](int row, int k) {
+                   return std::pair{row, k ^ 8};
+                 }),
+                 "k 0-7 and k 8-15 of each 16 exchanged in A"));
+  CHECK_FALSE(contains(report_with([](int row, int k) { return std::pair{row ^ 4, k}; }), "These are"));
 }
 
 TEST_CASE("typed: the report says what a wrong scale was") {
@@ -216,9 +215,9 @@ TEST_CASE("typed: the report says what a wrong scale was") {
     image.d = harness::correct_image(other).d;
     return harness::verify(rules, image, acceptance, kTile).report;
   };
-  CHECK(report_with(rules.scale()).find("every scale applied twice") != std::string::npos);
-  CHECK(report_with(1 / rules.scales[2]).find("without the scale of D") != std::string::npos);
-  CHECK(report_with(3).find("These are") == std::string::npos);
+  CHECK(contains(report_with(rules.scale()), "every scale applied twice"));
+  CHECK(contains(report_with(1 / rules.scales[2]), "without the scale of D"));
+  CHECK_FALSE(contains(report_with(3), "These are"));
 }
 
 TEST_CASE("typed: the report says that k-tiles begin too close, or that one is there twice") {
@@ -246,15 +245,14 @@ TEST_CASE("typed: the report says that k-tiles begin too close, or that one is t
     return harness::verify(rules, image, acceptance, kTile).report;
   };
   CHECK(report_with({0, 64, 128, 192, 256}).empty());
-  CHECK(report_with({0, 32, 64, 96, 128}).find("begin 32 elements apart instead of 64") != std::string::npos);
-  CHECK(report_with({0, 32, 64, 96, 128}).find("k from 192 on is never read") != std::string::npos);
-  CHECK(report_with({0, 64, 64, 192, 256}).find("k-tile 2 is missing and k-tile 1 is there twice") !=
-        std::string::npos);
-  CHECK(report_with({0, 64, 128, 192}).find("k-tile 4 is missing (") != std::string::npos);
-  CHECK((report_with({0, 64, 128, 192}).find("behind the last whole 128 of K was not promoted") !=
-         std::string::npos) == promotes);
-  CHECK(report_with({0, 64, 192, 256}).find("promoted") == std::string::npos);
-  CHECK(report_with({8, 72, 128, 200, 256}).find("These are") == std::string::npos);
+  CHECK(contains(report_with({0, 32, 64, 96, 128}), "begin 32 elements apart instead of 64"));
+  CHECK(contains(report_with({0, 32, 64, 96, 128}), "k from 192 on is never read"));
+  CHECK(contains(report_with({0, 64, 64, 192, 256}), "k-tile 2 is missing and k-tile 1 is there twice"));
+  CHECK(contains(report_with({0, 64, 128, 192}), "k-tile 4 is missing ("));
+  CHECK((contains(report_with({0, 64, 128, 192}), "behind the last whole 128 of K was not promoted")) ==
+        promotes);
+  CHECK_FALSE(contains(report_with({0, 64, 192, 256}), "promoted"));
+  CHECK_FALSE(contains(report_with({8, 72, 128, 200, 256}), "These are"));
 }
 
 TEST_CASE("typed: the report says that the slabs of a tile begin at another distance") {
@@ -284,15 +282,13 @@ TEST_CASE("typed: the report says that the slabs of a tile begin at another dist
   };
   const std::vector<int> right{0, 16, 32, 48};
   CHECK(report_with(right, right).empty());
-  const std::string both = report_with({0, 8, 16, 24}, {0, 8, 16, 24});
-  INFO(both);
-  CHECK(
-      both.find("the slabs of 16 along K of A and B begin 8 elements of K apart instead of 16: k 40 to 63 of "
-                "each k-tile is never read, and k 8 to 31 more than once") != std::string::npos);
-  CHECK(report_with(right, {0, 0, 0, 0}).find("of B begin 0 elements of K apart instead of 16: k 16 to 63") !=
-        std::string::npos);
-  CHECK(report_with({0, 4, 8, 12}, right).find("of A begin 4 elements of K apart") != std::string::npos);
-  CHECK(report_with({0, 8, 32, 40}, right).find("slabs of 16") == std::string::npos);
+  check_text(report_with({0, 8, 16, 24}, {0, 8, 16, 24}),
+             {"the slabs of 16 along K of A and B begin 8 elements of K apart instead of 16: k 40 to 63 "
+              "of each k-tile is never read, and k 8 to 31 more than once"});
+  CHECK(contains(report_with(right, {0, 0, 0, 0}),
+                 "of B begin 0 elements of K apart instead of 16: k 16 to 63"));
+  CHECK(contains(report_with({0, 4, 8, 12}, right), "of A begin 4 elements of K apart"));
+  CHECK_FALSE(contains(report_with({0, 8, 32, 40}, right), "slabs of 16"));
   // The last of three k-tiles is incomplete.
   TypedImage image = harness::correct_image(rules);
   for (int i = 0; i < shape.m * shape.n; ++i) {
@@ -300,10 +296,9 @@ TEST_CASE("typed: the report says that the slabs of a tile begin at another dist
     for (int k = 0; k < 128; ++k) sum += element(rules.a, i / shape.n, k) * element(rules.b, i % shape.n, k);
     harness::put_bits(types.d, image.d.data(), i, harness::encode(types.d, sum * rules.scale()));
   }
-  const std::string floor = harness::verify(rules, image, acceptance, kTile).report;
-  INFO(floor);
-  CHECK(floor.find("k-tile 2 is missing (of k-tiles 0 to 2). It is the incomplete one: K = 168 is 2 whole "
-                   "k-tiles of 64 and 40 more") != std::string::npos);
+  check_text(harness::verify(rules, image, acceptance, kTile).report,
+             {"k-tile 2 is missing (of k-tiles 0 to 2). It is the incomplete one: K = 168 is 2 whole "
+              "k-tiles of 64 and 40 more"});
 }
 
 TEST_CASE("typed: the report says that pairs were packed with a sign") {
@@ -322,8 +317,8 @@ TEST_CASE("typed: the report says that pairs were packed with a sign") {
     return harness::verify(rules, image, acceptance, kTile).report;
   };
   INFO(report_with(0));
-  CHECK(report_with(0).find("packed into 16 bits") != std::string::npos);
-  CHECK(report_with(2).find("packed into 16 bits") == std::string::npos);
+  CHECK(contains(report_with(0), "packed into 16 bits"));
+  CHECK_FALSE(contains(report_with(2), "packed into 16 bits"));
 }
 
 TEST_CASE("typed: scales of blocks keep exact sums exact, and random ones times an element are binary32") {
@@ -381,9 +376,8 @@ TEST_CASE("typed: the report says to which side results were rounded") {
     return harness::verify(rules, image, acceptance, kTile).report;
   };
   INFO(report_with(0));
-  CHECK(report_with(0).find("nearer to zero: the results are right, and are rounded toward zero") !=
-        std::string::npos);
-  CHECK(report_with(1).find("rounded toward zero") == std::string::npos);
+  CHECK(contains(report_with(0), "nearer to zero: the results are right, and are rounded toward zero"));
+  CHECK_FALSE(contains(report_with(1), "rounded toward zero"));
 }
 
 TEST_CASE("typed: the report says that promoted accumulators run on") {
@@ -419,14 +413,11 @@ TEST_CASE("typed: the report says that promoted accumulators run on") {
     }
     return harness::verify(rules, image, acceptance, kWide).report;
   };
-  CHECK(report_with(128, true).find("run on") == std::string::npos);
-  const std::string alone = report_with(128, false);
-  INFO(alone);
-  CHECK(alone.find("holds all that was promoted before it. The first") != std::string::npos);
+  CHECK_FALSE(contains(report_with(128, true), "run on"));
+  check_text(report_with(128, false), {"holds all that was promoted before it. The first"});
   for (const bool each_begins : {false, true}) {
-    const std::string shared = report_with(64, false, each_begins);
-    INFO(shared);
-    CHECK(shared.find("columns 64 further or before in the tile, which use the same") != std::string::npos);
+    check_text(report_with(64, false, each_begins),
+               {"columns 64 further or before in the tile, which use the same"});
   }
 }
 
@@ -444,10 +435,8 @@ TEST_CASE("typed: the report says which registers of a fragment are wrong") {
     return harness::verify(rules, image, acceptance, kTile).report;
   };
   const std::string crossed = report_with([](int half, int odd) { return half != odd; });
-  INFO(crossed);
-  CHECK(crossed.find("the odd columns of rows 0 to 7 of each 16 and the even columns of rows 8 to 15") !=
-        std::string::npos);
-  CHECK(report_with([](int, int odd) { return odd == 1; }).find("of each 16") == std::string::npos);
+  check_text(crossed, {"the odd columns of rows 0 to 7 of each 16 and the even columns of rows 8 to 15"});
+  CHECK_FALSE(contains(report_with([](int, int odd) { return odd == 1; }), "of each 16"));
 }
 
 TEST_CASE("typed: wrong scales of blocks are rejected, and the report says which were taken") {
@@ -473,7 +462,7 @@ TEST_CASE("typed: wrong scales of blocks are rejected, and the report says which
       CHECK(result.failed == std::vector<std::string>{fault.check});
       damaged += fault.needs == harness::TypedFault::Needs::kBlockScales ? 1 : 0;
       const auto words = said.find(fault.name);
-      if (words != said.end()) CHECK(result.report.find(words->second) != std::string::npos);
+      if (words != said.end()) CHECK(contains(result.report, words->second));
     }
   }
   CHECK(damaged == 6);  // 5 in the exact pattern, the NaN in both
@@ -503,11 +492,9 @@ TEST_CASE("typed: the report names scales of the tile before, and accumulators t
     for (int row = 256; row < 640; row += 128)
       before.blocks_b[at(row, block)] = rules.blocks_b[at(row - 256, block)];
   }
-  const std::string of_before = report_of(before);
-  INFO(of_before);
-  CHECK(of_before.find("B's scales of another tile: columns 256 to 511 with those of columns 0 to 255") !=
-        std::string::npos);
-  CHECK(of_before.find("columns 512 to 639 with those of columns 256 to 511") != std::string::npos);
+  check_text(report_of(before),
+             {"B's scales of another tile: columns 256 to 511 with those of columns 0 to 255",
+              "columns 512 to 639 with those of columns 256 to 511"});
   // With A's scales all 1 an accumulator that runs on has the sum of B's scales from its block on.
   TypedRules plain = rules;
   std::fill(plain.blocks_a.begin(), plain.blocks_a.end(), 1.0f);
@@ -516,10 +503,9 @@ TEST_CASE("typed: the report names scales of the tile before, and accumulators t
     for (int block = blocks - 2; block >= 0; --block)
       sum.blocks_b[at(row, block)] += sum.blocks_b[at(row, block + 1)];
   }
-  const std::string running =
-      harness::verify(plain, harness::correct_image(sum), harness::typed_acceptance(plain), tile).report;
-  INFO(running);
-  CHECK(running.find("the sums of accumulators that run on") != std::string::npos);
+  check_text(
+      harness::verify(plain, harness::correct_image(sum), harness::typed_acceptance(plain), tile).report,
+      {"the sums of accumulators that run on"});
 }
 
 TEST_CASE("typed: the report says from which block of K on scales are those of a neighbour") {
@@ -554,22 +540,18 @@ TEST_CASE("typed: the report says from which block of K on scales are those of a
     return harness::verify(rules, harness::correct_image(other), acceptance, tile).report;
   };
   const std::string behind = report_with(false, [](int block) { return block < 32 ? block : block - 1; });
-  INFO(behind);
-  CHECK(behind.find("B's scale is that of the block of K before from block 32 (k = 4096; of blocks 0 to 34), "
-                    "and the right one before it") != std::string::npos);
+  check_text(behind,
+             {"B's scale is that of the block of K before from block 32 (k = 4096; of blocks 0 to 34), "
+              "and the right one before it"});
   const std::string until = report_with(true, [](int block) { return block < 7 ? block + 1 : block; });
-  INFO(until);
-  CHECK(until.find("A's scale is that of the block of K behind up to block 6 (k = 768;") !=
-        std::string::npos);
+  check_text(until, {"A's scale is that of the block of K behind up to block 6 (k = 768;"});
   const std::string once = report_with(false, [](int block) { return block % 32; });
-  INFO(once);
-  CHECK(
-      once.find("B's scale of block 32 of K and of those behind it (k = 4096 and more; of blocks 0 to 34) is "
-                "that of the block 32 before") != std::string::npos);
+  check_text(once,
+             {"B's scale of block 32 of K and of those behind it (k = 4096 and more; of blocks 0 to 34) "
+              "is that of the block 32 before"});
   // What is no neighbour's scale is no missing k-tile either.
   const std::string far = report_with(false, [&](int block) { return (block * 7 + 3) % 35; });
-  INFO(far);
-  CHECK(far.find("These are") == std::string::npos);
+  check_text(far, {}, {"These are"});
 }
 
 TEST_CASE("typed: a workload has rows of scales that TMA can load, NaN between them") {

@@ -401,10 +401,9 @@ TEST_CASE("damage to a guard band is given as a place beside D") {
       harness::verify(image, harness::host_acceptance(shape, Pattern::kExact, 1), kVerifiedTile);
   CAPTURE(result.report);
   CHECK(result.failed == std::vector<std::string>{harness::kGuardBefore, harness::kGuardAfter});
-  CHECK(result.report.find("2 bytes behind D were overwritten, 1 to 63 from its end") != std::string::npos);
-  CHECK(result.report.find("that would be (20, 0) to (21, 1)") != std::string::npos);
-  CHECK(result.report.find("1 byte in front of D was overwritten, 1 from its start") != std::string::npos);
-  CHECK(result.report.find("that would be (-1, 29)") != std::string::npos);
+  check_text(result.report,
+             {"2 bytes behind D were overwritten, 1 to 63 from its end", "that would be (20, 0) to (21, 1)",
+              "1 byte in front of D was overwritten, 1 from its start", "that would be (-1, 29)"});
 }
 
 TEST_CASE("the list of mismatches shows row, column, tile, expected and got") {
@@ -425,11 +424,9 @@ TEST_CASE("the list of mismatches shows row, column, tile, expected and got") {
   REQUIRE(line_begin != std::string::npos);
   const std::string line =
       result.report.substr(line_begin, result.report.find('\n', line_begin) - line_begin);
-  CHECK(line.find(std::to_string(static_cast<int>(expected))) != std::string::npos);
-  CHECK(line.find("1236992") != std::string::npos);  // 1234567 as bf16
-  CHECK(result.report.find("bits 0x7fff") != std::string::npos);
-  CHECK(result.report.find("poison  never written") != std::string::npos);
-  CHECK(result.report.find("tile 16 x 32 x 8") != std::string::npos);
+  CHECK(contains(line, std::to_string(static_cast<int>(expected))));
+  CHECK(contains(line, "1236992"));  // 1234567 as bf16
+  check_text(result.report, {"bits 0x7fff", "poison  never written", "tile 16 x 32 x 8"});
   CHECK(result.summary ==
         "exact: failed never-written, nan, infinity, value; 4 of 2800 elements (0.143 %) are wrong");
 }
@@ -441,7 +438,7 @@ TEST_CASE("in the identity pattern a wrong element says where it came from") {
   const harness::CheckResult result =
       harness::verify(image, harness::host_acceptance(shape, Pattern::kIdentity, 1), kVerifiedTile);
   CAPTURE(result.report);
-  CHECK(result.report.find("this is B(9, 17), both mod 128") != std::string::npos);
+  CHECK(contains(result.report, "this is B(9, 17), both mod 128"));
 }
 
 }  // namespace

@@ -115,9 +115,7 @@ TEST_CASE("weights: a report says what was done with scales and weights") {
     for (const harness::TypedFault& fault : harness::typed_faults()) {
       if (fault.name == name) fault.damage(image, rules, kWeightTile);
     }
-    const std::string report = harness::verify(rules, image, acceptance, kWeightTile).report;
-    INFO(report);
-    CHECK(report.find(text) != std::string::npos);
+    check_text(harness::verify(rules, image, acceptance, kWeightTile).report, {text});
   }
 }
 
@@ -146,9 +144,8 @@ TEST_CASE("weights: the report names accumulators that no group begins anew") {
                           harness::encode(rules.types.d, static_cast<float>(sum)));
       }
     }
-    const std::string report = harness::verify(rules, image, acceptance, kWeightTile).report;
-    INFO(report);
-    CHECK(report.find("the sums of accumulators that run on from group to group") != std::string::npos);
+    check_text(harness::verify(rules, image, acceptance, kWeightTile).report,
+               {"the sums of accumulators that run on from group to group"});
   }
 }
 
@@ -172,8 +169,7 @@ TEST_CASE("weights: the report says that parts of K were rounded down") {
     const std::string report =
         harness::verify(rules, image, harness::typed_acceptance(rules), kWeightTile).report;
     INFO(report);
-    const bool said =
-        report.find("5 groups in 2 parts of 2 each: 5 / 2 is rounded down") != std::string::npos;
+    const bool said = contains(report, "5 groups in 2 parts of 2 each: 5 / 2 is rounded down");
     CHECK(said == (groups == 5));
   }
 }
@@ -192,8 +188,7 @@ TEST_CASE("weights: the report names groups that take a neighbour's scale") {
                            : at == 3 || at == 12 ? at
                                                  : at + 1; },
        "groups 0 to 2 and 4 to 11 of K (of 0 to 12) take the scale of the group behind them (group i that of "
-       "i "
-       "+ 1; the work tile has groups 0 to 8"}};
+       "i + 1; the work tile has groups 0 to 8"}};
   for (const auto& [of, words] : readings) {
     TypedImage image = harness::correct_image(rules);
     const std::vector<float> weights = harness::scaled_weights(image, rules);
@@ -211,9 +206,7 @@ TEST_CASE("weights: the report names groups that take a neighbour's scale") {
                           harness::encode(rules.types.d, static_cast<float>(sum)));
       }
     }
-    const std::string report = harness::verify(rules, image, acceptance, kWeightTile).report;
-    INFO(report);
-    CHECK(report.find(words) != std::string::npos);
+    check_text(harness::verify(rules, image, acceptance, kWeightTile).report, {words});
   }
 }
 
@@ -250,21 +243,21 @@ TEST_CASE("weights: the report names groups that are loaded from behind the end 
   // The work tile has groups 1 to 4 and begins with 3: 1 and 2 come last.
   const auto wrong = [](int due) { return due == 1 || due == 2 ? due + 4 : due; };
   const std::string both = report_with([&](int due) { return Taken{wrong(due), wrong(due), due}; });
-  INFO(both);
-  CHECK(both.find("groups 1 to 2 of K (of 0 to 6) are due and the weights and activations of groups 5 to 6 "
-                  "come") != std::string::npos);
-  CHECK(both.find("has groups 1 to 4 and begins with 3") != std::string::npos);
-  CHECK(report_with([&](int due) {
-          return Taken{due, wrong(due), due};
-        })
-            .find("and the weights of groups 5 "
-                  "to 6 come") != std::string::npos);
-  CHECK(report_with([&](int due) {
-          return Taken{due, due, wrong(due)};
-        }).find("and the scales of groups 5") != std::string::npos);
-  CHECK(report_with([&](int due) {
-          return Taken{due == 1 ? 6 : due == 2 ? 5 : due, due, due};
-        }).find("These are") == std::string::npos);
+  check_text(both,
+             {"groups 1 to 2 of K (of 0 to 6) are due and the weights and activations of groups 5 to 6 come",
+              "has groups 1 to 4 and begins with 3"});
+  CHECK(contains(report_with([&](int due) {
+                   return Taken{due, wrong(due), due};
+                 }),
+                 "and the weights of groups 5 to 6 come"));
+  CHECK(contains(report_with([&](int due) {
+                   return Taken{due, due, wrong(due)};
+                 }),
+                 "and the scales of groups 5"));
+  CHECK_FALSE(contains(report_with([&](int due) {
+                         return Taken{due == 1 ? 6 : due == 2 ? 5 : due, due, due};
+                       }),
+                       "These are"));
 }
 
 TEST_CASE("weights: the bound allows for weights rounded to bf16 where that is promised") {
@@ -295,8 +288,6 @@ TEST_CASE("weights: the bound allows for weights rounded to bf16 where that is p
 
 TEST_CASE("weights: sizes that cannot be packed or scaled are named") {
   CHECK(gemm::violated_weight_rule({1, 64, 128}, 128).empty());
-  CHECK(gemm::violated_weight_rule({1, 64, 192}, 128).find("K must be a multiple of 128") !=
-        std::string::npos);
-  CHECK(gemm::violated_weight_rule({1, 96, 128}, 128).find("N must be a multiple of 64") !=
-        std::string::npos);
+  CHECK(contains(gemm::violated_weight_rule({1, 64, 192}, 128), "K must be a multiple of 128"));
+  CHECK(contains(gemm::violated_weight_rule({1, 96, 128}, 128), "N must be a multiple of 64"));
 }

@@ -192,7 +192,7 @@ TEST_CASE("workload: the bytes it takes, and refusing what does not fit", "[devi
     const std::string text = error.what();
     CAPTURE(text);
     CHECK(text.find("262144x262144x262144 needs 412 GB of device memory, but ") == 0);
-    CHECK(text.find(" are free on ") != std::string::npos);
+    CHECK(contains(text, " are free on "));
   }
   CHECK_THROWS_AS(harness::Workload({0, 1, 1}, Pattern::kExact, 1), harness::Error);
 }
