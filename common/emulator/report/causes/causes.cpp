@@ -284,19 +284,18 @@ bool explain_unexpected_bytes(Report& report, const Gang& gang) {
         const auto& events =
             same->second->events.empty() ? same->second->previous_events : same->second->events;
         const std::int64_t bytes = -barrier->tx;
-        report.line("first", fmt::format("{} bytes came to {}, for which {} thread{} wait{}, and nobody has "
-                                         "arrived or expected any there",
-                                         bytes, name_mbarrier(*barrier), barrier->waiting.size(),
-                                         barrier->waiting.size() == 1 ? "" : "s",
-                                         barrier->waiting.size() == 1 ? "s" : ""));
-        report.line("missing",
-                    fmt::format("mbarrier.arrive.expect_tx of {} bytes at {}, in CTA {}{}: what is "
-                                "multicast signals the mbarrier at the same place of each CTA, and each "
-                                "expects it",
-                                bytes, name_mbarrier(*barrier), text(cta->id),
-                                events.empty() ? std::string()
-                                               : fmt::format(", as at {} for {}", events.front().where.text(),
-                                                             name_mbarrier(*same->second))));
+        report.line(
+            "first",
+            "{} bytes came to {}, for which {} thread{} wait{}, and nobody has arrived or expected any there",
+            bytes, name_mbarrier(*barrier), barrier->waiting.size(), barrier->waiting.size() == 1 ? "" : "s",
+            barrier->waiting.size() == 1 ? "s" : "");
+        report.missing(
+            "mbarrier.arrive.expect_tx of {} bytes at {}, in CTA {}{}: what is multicast signals the "
+            "mbarrier at the same place of each CTA, and each expects it",
+            bytes, name_mbarrier(*barrier), text(cta->id),
+            events.empty() ? std::string()
+                           : fmt::format(", as at {} for {}", events.front().where.text(),
+                                         name_mbarrier(*same->second)));
         return true;
       }
     }
@@ -354,17 +353,16 @@ bool explain_lapped(Report& report, const Gang& gang) {
         // Two groups that take turns arrive in different phases, as many of the one as of the other.
         if (warps <= empty->count || warps % empty->count == 0) continue;
         report.line("first",
-                    fmt::format("{} waits at {} for phase {} of {}, and {} phases of it are over since the "
-                                "last wait of its warp there: what it waits for has been overwritten",
-                                name_thread(thread), thread.wait.where.text(), seen, name_mbarrier(*full),
-                                full->phase - seen));
-        report.line(
-            "missing",
-            fmt::format("the arrival of warp {} of CTA {} at {} in a phase that ended without it: the "
-                        "count there is {}, set at {}, and {} warps read what is overwritten behind "
-                        "that phase. One arrives for each of them: it is that number",
-                        thread.warp(), text(cta->id), name_mbarrier(*empty), empty->count,
-                        empty->init_where.text(), warps));
+                    "{} waits at {} for phase {} of {}, and {} phases of it are over since the last wait of "
+                    "its warp there: what it waits for has been overwritten",
+                    name_thread(thread), thread.wait.where.text(), seen, name_mbarrier(*full),
+                    full->phase - seen);
+        report.missing(
+            "the arrival of warp {} of CTA {} at {} in a phase that ended without it: the count there is {}, "
+            "set at {}, and {} warps read what is overwritten behind that phase. One arrives for each of "
+            "them: it is that number",
+            thread.warp(), text(cta->id), name_mbarrier(*empty), empty->count, empty->init_where.text(),
+            warps);
         return true;
       }
     }
@@ -417,17 +415,15 @@ bool explain_stage_left_out(Report& report, const Gang& gang, const Mbarrier& em
   }
   if (names.empty()) return false;
   report.line("first",
-              fmt::format("nobody has ever arrived at {}. Of its readers {} {} waited for {} and for stages "
-                          "behind it, and arrived for these",
-                          name_mbarrier(empty), names, names.find(',') == std::string::npos ? "has" : "have",
-                          name_mbarrier(*full)));
-  report.line(
-      "missing",
-      fmt::format("the arrival{} there, for this stage, too: what stands in front of it leaves it out, by "
-                  "one. Each stage that is filled again is released, the last of these included (k-tile "
-                  "i of n is behind the wait for k-tile i + 1, and its stage is filled again while "
-                  "i + stages is below n)",
-                  place.empty() ? std::string() : " of " + place));
+              "nobody has ever arrived at {}. Of its readers {} {} waited for {} and for stages behind it, "
+              "and arrived for these",
+              name_mbarrier(empty), names, names.find(',') == std::string::npos ? "has" : "have",
+              name_mbarrier(*full));
+  report.missing(
+      "the arrival{} there, for this stage, too: what stands in front of it leaves it out, by one. Each "
+      "stage that is filled again is released, the last of these included (k-tile i of n is behind the wait "
+      "for k-tile i + 1, and its stage is filled again while i + stages is below n)",
+      place.empty() ? std::string() : " of " + place);
   return true;
 }
 
@@ -440,12 +436,11 @@ bool explain_missing_arrivals(Report& report, const Gang& gang) {
       if (!barrier->live || barrier->waiting.empty() || barrier->pending == 0) continue;
       const std::string readers = readers_that_forgot(*barrier);
       if (readers.empty()) continue;
-      report.line(
-          "missing",
-          fmt::format("an arrival at {} for a k-tile that was read: {} has passed more waits for stages "
-                      "than it has released (the numbers stand below). Each wait is followed by one "
-                      "release, that for the last k-tile of a tile, too",
-                      name_mbarrier(*barrier), readers));
+      report.missing(
+          "an arrival at {} for a k-tile that was read: {} has passed more waits for stages than it has "
+          "released (the numbers stand below). Each wait is followed by one release, that for the last "
+          "k-tile of a tile, too",
+          name_mbarrier(*barrier), readers);
       return true;
     }
   }
@@ -485,18 +480,14 @@ bool explain_missing_arrivals(Report& report, const Gang& gang) {
         for (const auto& other : gang.ctas)
           live += static_cast<std::size_t>(other->thread_count - other->exited);
         if (live != barrier->waiting.size()) continue;
-        report.line(
-            "missing",
-            fmt::format("{} more arrival{} in a phase of {}, whose count is {} (set at {}): {}. A count "
-                        "of {} would fit",
-                        barrier->pending, barrier->pending == 1 ? "" : "s", name_mbarrier(*barrier),
-                        barrier->count, barrier->init_where.text(), who, here));
+        report.missing(
+            "{} more arrival{} in a phase of {}, whose count is {} (set at {}): {}. A count of {} would fit",
+            barrier->pending, barrier->pending == 1 ? "" : "s", name_mbarrier(*barrier), barrier->count,
+            barrier->init_where.text(), who, here);
       } else {
-        report.line(
-            "missing",
-            fmt::format("{} arrival{} at {}: {}. What is waited for there must be sent once for each "
-                        "that waits",
-                        barrier->pending, barrier->pending == 1 ? "" : "s", name_mbarrier(*barrier), who));
+        report.missing(
+            "{} arrival{} at {}: {}. What is waited for there must be sent once for each that waits",
+            barrier->pending, barrier->pending == 1 ? "" : "s", name_mbarrier(*barrier), who);
       }
       return true;
     }
@@ -507,8 +498,8 @@ bool explain_missing_arrivals(Report& report, const Gang& gang) {
 std::string text(const Grid& grid, const EarlyArrival& early) {
   const std::string activity = text(early.activity);
   return fmt::format(
-      "{}{} arrived at {} at {} for the {}. time, and its warpgroup had passed {} only {} time{}: "
-      "it released a stage that it had not read",
+      "{}{} arrived at {} at {} for the {}. time, and its warpgroup had passed {} only {} time{}: it "
+      "released a stage that it had not read",
       name_thread(grid, early.stamp), activity.empty() ? "" : " (after its wait as " + activity + ")",
       name_mbarrier(*early.arrivals.barrier), early.where.text(), early.arrivals.count,
       name_mbarrier(*early.arrivals.full), early.passed, early.passed == 1 ? "" : "s");
@@ -702,11 +693,9 @@ std::string released_twice(const Mbarrier& empty, const ReaderName& reader, cons
     return {};
   return fmt::format(
       "one arrival fewer: {} hands back k-tile {} twice. It had handed back every stage that it had waited "
-      "for "
-      "with the arrival at {} ({}, at {}); the next one, behind its wait as {}, can only be for k-tile {}, "
-      "whose wgmma has just been issued. Until then each arrival came behind the wait for the k-tile after. "
-      "A "
-      "last k-tile is released once, either behind the loop or in the next tile's first iteration",
+      "for with the arrival at {} ({}, at {}); the next one, behind its wait as {}, can only be for k-tile "
+      "{}, whose wgmma has just been issued. Until then each arrival came behind the wait for the k-tile "
+      "after. A last k-tile is released once, either behind the loop or in the next tile's first iteration",
       reader.name, of_last->activity.k_tile, name_mbarrier(*stages[last]), text(of_last->activity),
       of_last->where.text(), text(arrival.activity), arrival.activity.k_tile);
 }
@@ -731,8 +720,7 @@ std::string relaxed_without_fence(const Gang& gang, const std::vector<Mbarrier::
     if (thread.fenced_device.covers(reader)) continue;
     return fmt::format(
         "a release in the arrival at {}, or a fence.acq_rel.cluster between the read at {} and it: it is "
-        "relaxed, and "
-        "hands on what a fence in front of it has seen, and nothing else",
+        "relaxed, and hands on what a fence in front of it has seen, and nothing else",
         event.where.text(), read_at.text());
   }
   return {};
@@ -820,31 +808,28 @@ std::string what_the_reader_missed(Report& report, const Gang& gang,
       return fmt::format(
           "{} arrived before it issued its wgmma {} at {}, which reads the stage: {} of them stood before "
           "the arrival at {}. One release for each k-tile, behind its last wgmma and the wait for that: this "
-          "one "
-          "comes too early, or is one too many",
+          "one comes too early, or is one too many",
           name.name, stamp_time(reader), read_at.text(), executed, last->where.text());
     }
     if (std::string twice = last ? released_twice(empty, name, *last) : std::string(); !twice.empty())
       return twice;
     return fmt::format(
         "{} arrived before its wgmma had completed: a wgmma.wait_group that covers it (wait_group<0>, or "
-        "with fewer groups "
-        "left in flight) is missing before the arrival, or the arrival is for another stage",
+        "with fewer groups left in flight) is missing before the arrival, or the arrival is for another "
+        "stage",
         name.name);
   }
   const auto arrival = std::find_if(events.begin(), events.end(), own);
   if (name.agent && name.kind == AgentKind::kMultiplications && arrived && !arrival->commit) {
     return fmt::format(
         "tcgen05.commit at {} in the place of the arrival at {}: an arrival of the issuing thread says "
-        "nothing "
-        "of what the tensor cores read, and the tcgen05.mma at {} may still be running",
+        "nothing of what the tensor cores read, and the tcgen05.mma at {} may still be running",
         name_mbarrier(empty), arrival->where.text(), read_at.text());
   }
   if (name.agent && name.kind == AgentKind::kMultiplications && arrived) {
     return fmt::format(
         "tcgen05.commit at {} behind the tcgen05.mma at {}: it stands before it, and a commit tracks only "
-        "what "
-        "its thread has issued by then",
+        "what its thread has issued by then",
         arrival->where.text(), read_at.text());
   }
   if (name.agent && name.kind == AgentKind::kStoreReads) {
@@ -883,22 +868,20 @@ std::string what_the_reader_missed(Report& report, const Gang& gang,
           mate->where.text(), read_at.text(), late);
     return fmt::format(
         "__syncwarp between the read at {} and the arrival at {}: lane {} arrived for warp {} when lane {} "
-        "had "
-        "not read yet, and lanes of a warp are not ordered by being in one warp",
+        "had not read yet, and lanes of a warp are not ordered by being in one warp",
         read_at.text(), mate->where.text(), stamp_thread(mate->stamp) % kWarpSize, name.first / kWarpSize,
         name.first % kWarpSize);
   }
   if (!arrived && arriving_threads(gang, empty) > empty.count) {
     return fmt::format(
-        "the arrival of {}: the phase ended without it. The count of {} is {}, set at {}, and {} "
-        "threads arrive there: each of them in every phase, or the count is too small",
+        "the arrival of {}: the phase ended without it. The count of {} is {}, set at {}, and {} threads "
+        "arrive there: each of them in every phase, or the count is too small",
         name.name, name_mbarrier(empty), empty.count, empty.init_where.text(), arriving_threads(gang, empty));
   }
   return arrived ? fmt::format("{} arrived before it read: the arrival comes behind the last read", name.name)
                  : fmt::format(
                        "{} has not arrived in that phase: it arrives itself, or a barrier with a thread that "
-                       "does "
-                       "comes before the arrival",
+                       "does comes before the arrival",
                        name.name);
 }
 
@@ -947,7 +930,7 @@ std::string two_lanes_text(const Thread& thread, Stamp other, const char* verb, 
 
 bool explain_two_issuers(Report& report, const Thread& thread, Where where, const LoadRecord& other) {
   if (!one_warp_one_place(thread, where, other.issuer, other.where)) return false;
-  report.line("missing", two_lanes_text(thread, other.issuer, "issue", where));
+  report.missing(two_lanes_text(thread, other.issuer, "issue", where));
   return true;
 }
 
@@ -961,18 +944,15 @@ bool explain_two_warps(Report& report, const Thread& thread, const LoadRecord& l
   const std::uint32_t earlier = stamp_thread(before.issuer) / kWarpSize;
   if (earlier == static_cast<std::uint32_t>(thread.warp())) return false;
   const std::optional<int> k_tile = k_tile_of(gang.grid, load);
-  report.line("before", fmt::format("the same copy by {} at {}", name_thread(gang.grid, before.issuer),
-                                    before.where.text()));
-  report.line(
-      "missing",
-      fmt::format("one warp that loads: warps {} and {} of CTA {} both load {} for {} at {}, each with a "
-                  "lane of its own. A branch on the warp's number lets one of them through, and {} "
-                  "counts the arrivals of one",
-                  std::min<std::uint32_t>(earlier, static_cast<std::uint32_t>(thread.warp())),
-                  std::max<std::uint32_t>(earlier, static_cast<std::uint32_t>(thread.warp())),
-                  text(thread.cta->id),
-                  k_tile ? fmt::format("k-tile {}", *k_tile) : std::string("the same box"),
-                  name_mbarrier(*load.barrier), load.where.text(), name_mbarrier(*load.barrier)));
+  report.line("before", "the same copy by {} at {}", name_thread(gang.grid, before.issuer),
+              before.where.text());
+  report.missing(
+      "one warp that loads: warps {} and {} of CTA {} both load {} for {} at {}, each with a lane of its "
+      "own. A branch on the warp's number lets one of them through, and {} counts the arrivals of one",
+      std::min<std::uint32_t>(earlier, static_cast<std::uint32_t>(thread.warp())),
+      std::max<std::uint32_t>(earlier, static_cast<std::uint32_t>(thread.warp())), text(thread.cta->id),
+      k_tile ? fmt::format("k-tile {}", *k_tile) : std::string("the same box"), name_mbarrier(*load.barrier),
+      load.where.text(), name_mbarrier(*load.barrier));
   return true;
 }
 
@@ -997,8 +977,8 @@ const LastWait* let_in_by(const Thread& thread) {
 }
 
 void add_let_in(Report& report, const Gang& gang, const LastWait& order) {
-  report.line("let in", fmt::format("by its wait at {} for {}; these arrivals ended phase {} there:",
-                                    order.where.text(), name_mbarrier(*order.barrier), order.phase - 1));
+  report.line("let in", "by its wait at {} for {}; these arrivals ended phase {} there:", order.where.text(),
+              name_mbarrier(*order.barrier), order.phase - 1);
   report.block(arrivals_text(gang.grid, order.barrier->previous_events));
 }
 
@@ -1082,10 +1062,8 @@ bool explain_skipped_waits(Report& report, const Gang& gang, const Thread& threa
   for (std::uint32_t i = first; i < end; ++i) {
     const std::uint32_t theirs = waits_there(thread.cta->threads[i]);
     if (theirs <= own + 1) continue;
-    report.line("missing",
-                fmt::format("{}: thread {} has waited for {} phases of this ring, and thread {} for "
-                            "{}. {}",
-                            barrier, i, theirs, thread.index, own, kRule));
+    report.missing("{}: thread {} has waited for {} phases of this ring, and thread {} for {}. {}", barrier,
+                   i, theirs, thread.index, own, kRule);
     return true;
   }
   // The one that makes them may be far behind.
@@ -1099,9 +1077,9 @@ bool explain_skipped_waits(Report& report, const Gang& gang, const Thread& threa
       if (of_ring(*other.barrier) && !waited_at(other.where)) place = other.where.text();
     }
     if (place.empty()) continue;
-    report.line("missing", fmt::format("{}: thread {} waits at {} for phases of this ring (it is at {}), and "
-                                       "thread {} does not. {}",
-                                       barrier, i, place, text(state.activity), thread.index, kRule));
+    report.missing(
+        "{}: thread {} waits at {} for phases of this ring (it is at {}), and thread {} does not. {}",
+        barrier, i, place, text(state.activity), thread.index, kRule);
     return true;
   }
   return false;
@@ -1113,20 +1091,19 @@ void add_missing_phase(Report& report, const Gang& gang, const Thread& thread, c
   if (explain_skipped_waits(report, gang, thread, full, wait)) return;
   const int k_tile = wait.activity.k_tile;
   if (const LoadRecord* const other = in_another_stage(gang, full, wait)) {
-    report.line(
-        "missing",
-        fmt::format("a wait for phase {} (parity {}) of {}, which brings k-tile {}: the parity is not what "
-                    "is wrong, but the stage. What this thread reads with does not go on where its "
-                    "k-tiles before this one ended (its state begins anew, or moves by another number)",
-                    other->phase, other->phase & 1, name_mbarrier(*other->barrier), k_tile));
+    report.missing(
+        "a wait for phase {} (parity {}) of {}, which brings k-tile {}: the parity is not what is wrong, but "
+        "the stage. What this thread reads with does not go on where its k-tiles before this one ended (its "
+        "state begins anew, or moves by another number)",
+        other->phase, other->phase & 1, name_mbarrier(*other->barrier), k_tile);
     return;
   }
   const std::optional<int> next = brought_by(gang, full, wait.phase);
   if (next == k_tile) {
-    report.line("missing",
-                fmt::format("a wait for phase {} (parity {}) there, which brings k-tile {}: the parity "
-                            "of this wait is off by one",
-                            wait.phase, wait.phase & 1, k_tile));
+    report.missing(
+        "a wait for phase {} (parity {}) there, which brings k-tile {}: the parity of this wait is off by "
+        "one",
+        wait.phase, wait.phase & 1, k_tile);
     return;
   }
   const LastWait* const order = let_in_by(thread);
@@ -1134,21 +1111,18 @@ void add_missing_phase(Report& report, const Gang& gang, const Thread& thread, c
   const Mbarrier::Event* const arrival =
       order ? let_in_early(gang, thread, *order, wait, wait.phase) : nullptr;
   if (arrival) {
-    report.line(
-        "missing",
-        fmt::format(
-            "an arrival at {} that comes later: that of {} at {} let this thread in when its own warpgroup "
-            "had not yet waited for phase {} of {}. It belongs behind the last wait of its turn",
-            name_mbarrier(*order->barrier), name_thread(gang.grid, arrival->stamp), arrival->where.text(),
-            wait.phase, name_mbarrier(full)));
+    report.missing(
+        "an arrival at {} that comes later: that of {} at {} let this thread in when its own warpgroup had "
+        "not yet waited for phase {} of {}. It belongs behind the last wait of its turn",
+        name_mbarrier(*order->barrier), name_thread(gang.grid, arrival->stamp), arrival->where.text(),
+        wait.phase, name_mbarrier(full));
     return;
   }
-  report.line(
-      "missing",
-      next ? fmt::format("a wait for the phase that brings k-tile {}: this thread comes to its wait before "
-                         "phase {} is over, which brings k-tile {}, and parity tells no phase from the "
-                         "next but one",
-                         k_tile, wait.phase, *next)
+  report.missing(
+      next ? fmt::format(
+                 "a wait for the phase that brings k-tile {}: this thread comes to its wait before phase {} "
+                 "is over, which brings k-tile {}, and parity tells no phase from the next but one",
+                 k_tile, wait.phase, *next)
            : fmt::format("a wait for the phase that brings k-tile {}: the parity is not that of this phase, "
                          "or the thread comes a phase too early",
                          k_tile));
@@ -1163,12 +1137,11 @@ bool explain_early_pass(Report& report, const Gang& gang, const Mbarrier& full, 
       if (!wait || !wait->activity.role || wait->phase == 0) continue;
       const std::optional<int> brought = brought_by(gang, full, wait->phase - 1);
       if (!brought || *brought == wait->activity.k_tile) continue;
-      report.line(
-          "early",
-          fmt::format("{} was let through at {}: it waited for k-tile {} by parity {} of {}, and phase {} "
-                      "of it, which had that parity, brought k-tile {}",
-                      name_thread(gang.grid, make_stamp(cta->key, i, 1)), wait->where.text(),
-                      wait->activity.k_tile, wait->parity, name_mbarrier(full), wait->phase - 1, *brought));
+      report.line("early",
+                  "{} was let through at {}: it waited for k-tile {} by parity {} of {}, and phase {} of it, "
+                  "which had that parity, brought k-tile {}",
+                  name_thread(gang.grid, make_stamp(cta->key, i, 1)), wait->where.text(),
+                  wait->activity.k_tile, wait->parity, name_mbarrier(full), wait->phase - 1, *brought);
       add_missing_phase(report, gang, cta->threads[i], full, *wait);
       return true;
     }
@@ -1202,19 +1175,17 @@ bool explain_early_arrivals(Report& report, const Gang& gang, const Mbarrier& em
           return other.kind != Mbarrier::Event::kExpect && other.stamp >> 32 == event.stamp >> 32;
         });
     if (times > 1) {
-      report.line(
-          "instead",
-          fmt::format("{} arrived {} times in this phase, where each reader of the stage arrives once: it "
-                      "released a stage that it had not waited for (its read state and its release state "
-                      "do not move together), and {} has not arrived",
-                      name_thread(gang.grid, event.stamp), times, reader.name));
+      report.line("instead",
+                  "{} arrived {} times in this phase, where each reader of the stage arrives once: it "
+                  "released a stage that it had not waited for (its read state and its release state do not "
+                  "move together), and {} has not arrived",
+                  name_thread(gang.grid, event.stamp), times, reader.name);
     } else if (key == reader.cta && reader.count == kWarpgroupSize && mine != reader.first / kWarpgroupSize) {
-      report.line(
-          "instead",
-          fmt::format("warpgroup {} arrived in the place of warpgroup {}: both take k-tiles from this "
-                      "ring, so each may wait there only when the other one has passed its own; an "
-                      "order barrier between their main loops says so",
-                      mine, reader.first / kWarpgroupSize));
+      report.line("instead",
+                  "warpgroup {} arrived in the place of warpgroup {}: both take k-tiles from this ring, so "
+                  "each may wait there only when the other one has passed its own; an order barrier between "
+                  "their main loops says so",
+                  mine, reader.first / kWarpgroupSize);
     }
     return true;
   }
@@ -1240,34 +1211,32 @@ bool explain_two_copies(Report& report, const Thread& thread, const LoadRecord& 
   const auto bytes = [&](const LoadRecord& copy) {
     return fmt::format("{} bytes from {} on", copy.bytes, name_shared_offset(target, copy.offset));
   };
-  report.line("both", fmt::format("{}: {}, which takes {}", before.where.text(), of(before), bytes(before)));
-  report.line("and", fmt::format("{}: {}, which takes {}", load.where.text(), of(load), bytes(load)));
+  report.line("both", "{}: {}, which takes {}", before.where.text(), of(before), bytes(before));
+  report.line("and", "{}: {}, which takes {}", load.where.text(), of(load), bytes(load));
   const bool two_ctas = stamp_cta(before.issuer) != stamp_cta(load.issuer);
   const std::string phase = fmt::format("phase {} of {}", load.phase, name_mbarrier(*load.barrier));
   if (two_ctas) {
-    report.line(
-        "missing",
-        fmt::format("a place of its own for each copy of {}: CTA {} gets the same part of the tile from two "
-                    "CTAs{}. A CTA's bit is set in the masks of those that share its rows or its columns, "
-                    "and each of these brings another part of the tile",
-                    phase, text(target.id),
-                    load.ctas != 0 && before.ctas != 0
-                        ? fmt::format(", as bit {} (its rank) is set in {:#x} and in {:#x}",
-                                      target.rank_in_cluster, before.ctas, load.ctas)
-                        : std::string()));
+    report.missing(
+        "a place of its own for each copy of {}: CTA {} gets the same part of the tile from two CTAs{}. A "
+        "CTA's bit is set in the masks of those that share its rows or its columns, and each of these brings "
+        "another part of the tile",
+        phase, text(target.id),
+        load.ctas != 0 && before.ctas != 0
+            ? fmt::format(", as bit {} (its rank) is set in {:#x} and in {:#x}", target.rank_in_cluster,
+                          before.ctas, load.ctas)
+            : std::string());
   } else {
     const std::uint32_t apart =
         load.offset > before.offset ? load.offset - before.offset : before.offset - load.offset;
     const LoadRecord& lower = load.offset > before.offset ? before : load;
-    report.line(
-        "missing",
+    report.missing(
         apart > 0 && lower.bytes % apart == 0
             ? fmt::format("a box of {} bytes where this one has {}: the two destinations of {} lie {} bytes "
                           "apart, so the box of the tensor map is {} times too large for them (compare it "
                           "with the tile), or the second destination is wrong",
                           apart, lower.bytes, phase, apart, lower.bytes / apart)
-            : fmt::format("a place of its own for each copy of {}: the destination of one of the "
-                          "two is wrong, or it is a copy too many",
+            : fmt::format("a place of its own for each copy of {}: the destination of one of the two is "
+                          "wrong, or it is a copy too many",
                           phase));
   }
   return true;
@@ -1281,9 +1250,9 @@ void explain_other_buffers(Report& report, const Thread& thread, Stamp reader) {
   const std::uint32_t warpgroup = thread.index / kWarpgroupSize;
   if (name.first / kWarpgroupSize != warpgroup) {
     report.line("owner",
-                fmt::format("warpgroup {} stores from these bytes and warpgroup {} writes them: each has "
-                            "buffers of its own, or one waits for the other",
-                            name.first / kWarpgroupSize, warpgroup));
+                "warpgroup {} stores from these bytes and warpgroup {} writes them: each has buffers of its "
+                "own, or one waits for the other",
+                name.first / kWarpgroupSize, warpgroup);
     return;
   }
   for (std::size_t i = warpgroup * kWarpgroupSize;
@@ -1291,9 +1260,9 @@ void explain_other_buffers(Report& report, const Thread& thread, Stamp reader) {
     const BulkStores& stores = threads[i].stores;
     if (i == name.first || stores.waits == 0 || stores.committed > 0) continue;
     report.line("waited",
-                fmt::format("{} waits for bulk groups at {} and has committed none: a wait covers the "
-                            "groups of its own thread only",
-                            name_thread(thread.cta->threads[i]), stores.waited.text()));
+                "{} waits for bulk groups at {} and has committed none: a wait covers the groups of its own "
+                "thread only",
+                name_thread(thread.cta->threads[i]), stores.waited.text());
     return;
   }
 }
@@ -1315,8 +1284,8 @@ bool explain_phase_used_twice(Report& report, const Gang& gang, const LoadRecord
   const std::optional<int> held = k_tile_of(gang.grid, before);
   const std::string of_stage = held ? fmt::format("k-tile {}", *held) : std::string("what the stage holds");
   std::string missing = fmt::format(
-      "a wait for phase {} (parity {}) of {}, in which the readers release {}: phase {} had let "
-      "this thread fill the stage with {} before",
+      "a wait for phase {} (parity {}) of {}, in which the readers release {}: phase {} had let this thread "
+      "fill the stage with {} before",
       wait.phase, wait.phase & 1, name_mbarrier(empty), of_stage, wait.phase - 1, of_stage);
   if (latest && latest->barrier == load.barrier) {
     missing += fmt::format(
@@ -1328,7 +1297,7 @@ bool explain_phase_used_twice(Report& report, const Gang& gang, const LoadRecord
         "or moves by another number), or it is and the parity has not flipped",
         name_mbarrier(*latest->barrier));
   }
-  report.line("missing", missing);
+  report.missing(missing);
   return true;
 }
 
@@ -1361,26 +1330,26 @@ void explain_overwrite(Report& report, const Thread& thread, const LoadRecord& l
   }
   const LastWait* wait = last_wait(thread, *empty);
   if (!wait) {
-    report.line("missing", fmt::format("{} {} before the copy: {}", name_mbarrier(*empty),
-                                       empty->observed_phases == empty->first_phase && empty->waiting.empty()
-                                           ? "is waited for by nobody"
-                                           : "is not waited for by this thread",
-                                       "nobody waits for the readers of the stage"));
+    report.missing("{} {} before the copy: {}", name_mbarrier(*empty),
+                   empty->observed_phases == empty->first_phase && empty->waiting.empty()
+                       ? "is waited for by nobody"
+                       : "is not waited for by this thread",
+                   "nobody waits for the readers of the stage");
     return;
   }
   const bool own_before = before && before->issuer >> 32 == load.issuer >> 32;
   if (own_before && wait->loads_before <= before->serial) {
-    report.line("missing", fmt::format("nobody waits for {} before the copy: the thread's latest wait there, "
-                                       "at {}, came before the copy "
-                                       "that filled the stage last",
-                                       name_mbarrier(*empty), wait->where.text()));
+    report.missing(
+        "nobody waits for {} before the copy: the thread's latest wait there, at {}, came before the copy "
+        "that filled the stage last",
+        name_mbarrier(*empty), wait->where.text());
     return;
   }
   if (wait->phase == empty->first_phase) {
-    report.line("missing", fmt::format("a wait for the readers: at {} the thread waited for parity {} of {}, "
-                                       "whose first phase was not over; "
-                                       "a fresh barrier lets parity 1 pass, once for each stage",
-                                       wait->where.text(), wait->parity, name_mbarrier(*empty)));
+    report.missing(
+        "a wait for the readers: at {} the thread waited for parity {} of {}, whose first phase was not "
+        "over; a fresh barrier lets parity 1 pass, once for each stage",
+        wait->where.text(), wait->parity, name_mbarrier(*empty));
     return;
   }
   if (empty->phase != wait->phase) {
@@ -1389,19 +1358,18 @@ void explain_overwrite(Report& report, const Thread& thread, const LoadRecord& l
                     wait->phase - 1, name_mbarrier(*empty), empty->phase - 1);
     const std::string many = too_many_arrivals(gang, *empty, *load.barrier, reader_name(gang, reader));
     if (!many.empty()) report.line("waited", saw);
-    report.line("missing", many.empty() ? saw : many);
+    report.missing(many.empty() ? saw : many);
     return;
   }
-  report.line("waited",
-              fmt::format("at {} for parity {} of {}; these arrivals ended phase {} there:",
-                          wait->where.text(), wait->parity, name_mbarrier(*empty), wait->phase - 1));
+  report.line("waited", "at {} for parity {} of {}; these arrivals ended phase {} there:", wait->where.text(),
+              wait->parity, name_mbarrier(*empty), wait->phase - 1);
   report.block(arrivals_text(gang.grid, empty->previous_events));
   if (own_before && explain_phase_used_twice(report, gang, load, *before, *empty, *wait)) return;
   if (explain_early_arrivals(report, gang, *empty, *load.barrier, reader_name(gang, reader))) return;
   // That adds lines of its own, which come first.
   const std::string missing =
       what_the_reader_missed(report, gang, empty->previous_events, *empty, reader, read_at, target, load);
-  report.line("missing", missing);
+  report.missing(missing);
 }
 
 namespace {
@@ -1417,18 +1385,15 @@ bool explain_stale_release(Report& report, const Thread& thread, const Mbarrier&
     return false;
   const bool fresh = wait->phase == empty.first_phase;
   const CommitRecord* const commit = fresh ? nullptr : commit_that_ended(empty, wait->phase - 1);
-  report.line(
-      "early",
-      fmt::format("its wait at {} for parity {} of {} {}{}", wait->where.text(), wait->parity,
-                  name_mbarrier(empty),
-                  fresh ? std::string("passed at once: a fresh barrier lets parity 1 pass, once")
-                        : fmt::format("was let through by phase {}, which was over before", wait->phase - 1),
-                  commit ? fmt::format(": {} ended it", describe_commit(*commit)) : std::string()));
+  report.line("early", "its wait at {} for parity {} of {} {}{}", wait->where.text(), wait->parity,
+              name_mbarrier(empty),
+              fresh ? std::string("passed at once: a fresh barrier lets parity 1 pass, once")
+                    : fmt::format("was let through by phase {}, which was over before", wait->phase - 1),
+              commit ? fmt::format(": {} ended it", describe_commit(*commit)) : std::string());
   const std::optional<int> held = k_tile_of(gang.grid, *load);
-  report.line("missing",
-              fmt::format("a wait for phase {} (parity {}) of {}, in which the readers release {}",
-                          wait->phase, wait->phase & 1, name_mbarrier(empty),
-                          held ? fmt::format("k-tile {}", *held) : std::string("what the stage holds")));
+  report.missing("a wait for phase {} (parity {}) of {}, in which the readers release {}", wait->phase,
+                 wait->phase & 1, name_mbarrier(empty),
+                 held ? fmt::format("k-tile {}", *held) : std::string("what the stage holds"));
   return true;
 }
 
@@ -1437,7 +1402,7 @@ bool explain_stale_release(Report& report, const Thread& thread, const Mbarrier&
 void explain_refill(Report& report, const Thread& thread, const Mbarrier& full) {
   const Gang& gang = *thread.cta->gang;
   if (const LoadRecord* load = gang.hopper->copies.latest_load(full)) {
-    report.line("load", fmt::format("{}: {}", load->where.text(), describe_load(gang.grid, *load)));
+    report.line("load", "{}: {}", load->where.text(), describe_load(gang.grid, *load));
   }
   const Mbarrier* empty = empty_of(*thread.cta, full);
   if (empty && !last_wait(thread, *empty)) {
@@ -1445,16 +1410,13 @@ void explain_refill(Report& report, const Thread& thread, const Mbarrier& full) 
     if (const std::optional<int> latest = gang.hopper->copies.latest_k_tile_of(thread.stamp()))
       filled = fmt::format(" with k-tile {} (the latest that this thread has loaded is k-tile {})",
                            *latest + 1, *latest);
-    report.line("missing",
-                fmt::format("{} is not waited for before the stage is filled{}: nobody waits for the readers",
-                            name_mbarrier(*empty), filled));
+    report.missing("{} is not waited for before the stage is filled{}: nobody waits for the readers",
+                   name_mbarrier(*empty), filled);
   } else if (empty && explain_stale_release(report, thread, full, *empty)) {
     return;
   } else if (empty) {
-    report.line(
-        "missing",
-        fmt::format("a wait for {} before the stage is filled again, or an arrival by one thread too many",
-                    name_mbarrier(*empty)));
+    report.missing("a wait for {} before the stage is filled again, or an arrival by one thread too many",
+                   name_mbarrier(*empty));
   }
 }
 
@@ -1491,12 +1453,12 @@ std::string peers_that_got(const Gang& gang, const Mbarrier& barrier, bool by_st
       continue;
     list += fmt::format("{}{}", list.empty() ? "" : ", ", text(other->id));
   }
-  return list.empty() ? list
-                      : fmt::format(
-                            ". CTA {} expected as many at the same mbarrier and got them: this one's share "
-                            "may be smaller (the last of a cluster, say), and what it expects is what "
-                            "is sent to it",
-                            list);
+  return list.empty()
+             ? list
+             : fmt::format(
+                   ". CTA {} expected as many at the same mbarrier and got them: this one's share may be "
+                   "smaller (the last of a cluster, say), and what it expects is what is sent to it",
+                   list);
 }
 
 }  // namespace
@@ -1517,17 +1479,18 @@ bool explain_missing_bytes(Report& report, const Gang& gang) {
         if (event.kind == Mbarrier::Event::kArrive) continue;
         expects += fmt::format("{}{} at {}", expects.empty() ? "" : ", ", event.bytes, event.where.text());
       }
-      report.line("first", fmt::format("{} has all arrivals of phase {} and waits for bytes alone: {} are "
-                                       "expected ({}), and the copies issued in this phase bring {}{}",
-                                       name_mbarrier(*barrier), barrier->phase, barrier->expected, expects,
-                                       barrier->issued, bytes_by_cta(*barrier)));
+      report.line("first",
+                  "{} has all arrivals of phase {} and waits for bytes alone: {} are expected ({}), and the "
+                  "copies issued in this phase bring {}{}",
+                  name_mbarrier(*barrier), barrier->phase, barrier->expected, expects, barrier->issued,
+                  bytes_by_cta(*barrier));
       const bool unsent =
           barrier->issued == 0 && !barrier->remote_agent && !peers_that_got(gang, *barrier, true).empty();
       if (!unsent &&
           (explain_absent_loader(report, gang, *barrier) || explain_idle_peer(report, gang, *barrier)))
         continue;
-      report.line("missing", fmt::format("a copy of {} bytes, or {} bytes fewer in what is expected{}",
-                                         barrier->tx, barrier->tx, peers_that_got(gang, *barrier)));
+      report.missing("a copy of {} bytes, or {} bytes fewer in what is expected{}", barrier->tx, barrier->tx,
+                     peers_that_got(gang, *barrier));
     }
   }
   return shown > 0;
@@ -1545,9 +1508,9 @@ void explain_empty_phase(Report& report, const Thread& thread) {
       wait->barrier->loaded_phases >= wait->phase)
     return;
   report.line("waited",
-              fmt::format("at {} for phase {} of {}, in which no copy was issued: arrivals alone ended "
-                          "it, and nothing was brought that could be read",
-                          wait->where.text(), wait->phase - 1, name_mbarrier(*wait->barrier)));
+              "at {} for phase {} of {}, in which no copy was issued: arrivals alone ended it, and nothing "
+              "was brought that could be read",
+              wait->where.text(), wait->phase - 1, name_mbarrier(*wait->barrier));
 }
 
 namespace {
@@ -1601,17 +1564,16 @@ void explain_not_brought(Report& report, const Thread& thread, std::uintptr_t ad
       same = &load;
   });
   if (brought.empty() || brought.find(own) != std::string::npos) return;
-  report.line("brought", fmt::format("by phase {} of {}, which was waited for at {}: {}", wait->phase - 1,
-                                     name_mbarrier(*wait->barrier), wait->where.text(), brought));
+  report.line("brought", "by phase {} of {}, which was waited for at {}: {}", wait->phase - 1,
+              name_mbarrier(*wait->barrier), wait->where.text(), brought);
   if (same == nullptr) {
-    report.line("missing", fmt::format("a copy into {}: none has been issued into a {} yet", own, like));
+    report.missing("a copy into {}: none has been issued into a {} yet", own, like);
     return;
   }
-  report.line("missing",
-              fmt::format("a copy into {}. One went into {}, at {}, and signals {}: what comes with another "
-                          "stage is read there, behind the wait for that",
-                          own, member_of(cta, same->offset, false), same->where.text(),
-                          name_mbarrier(*same->barrier)));
+  report.missing(
+      "a copy into {}. One went into {}, at {}, and signals {}: what comes with another stage is read there, "
+      "behind the wait for that",
+      own, member_of(cta, same->offset, false), same->where.text(), name_mbarrier(*same->barrier));
 }
 
 namespace {
@@ -1631,13 +1593,13 @@ std::string explain_unwaited(Report& report, const Warpgroup& warpgroup, Stamp r
   if (late->waits == 0) return fmt::format("wgmma.wait_group of {}", name);
   const std::string wait = fmt::format("wgmma.wait_group<{}> at {}", late->left, late->waited_at.text());
   if (late->at_wait < group) {
-    report.line("waited", fmt::format("{}, before group {}, that of this wgmma, was committed", wait, group));
+    report.line("waited", "{}, before group {}, that of this wgmma, was committed", wait, group);
     return fmt::format("wgmma.wait_group of {}, behind the commit of group {}", name, group);
   }
-  report.line("waited",
-              fmt::format("{}, when {} group{} committed: it leaves the latest {} under way, and this "
-                          "wgmma is of group {}",
-                          wait, late->at_wait, late->at_wait == 1 ? " was" : "s were", late->left, group));
+  report.line(
+      "waited",
+      "{}, when {} group{} committed: it leaves the latest {} under way, and this wgmma is of group {}", wait,
+      late->at_wait, late->at_wait == 1 ? " was" : "s were", late->left, group);
   return fmt::format("wgmma.wait_group<{}> of {} where wait_group<{}> stands, which leaves this wgmma",
                      late->at_wait - group, name, late->left);
 }
@@ -1655,7 +1617,7 @@ void explain_missing_end(Report& report, const Gang& gang, Stamp reader, Where r
     if (!name.agent || cta->key != name.cta) continue;
     const HopperCta& state = gang.hopper->cta(*cta);
     if (name.kind == AgentKind::kMultiplications) {
-      report.line("missing", gang.hopper->tcgen05->missing_commit(*cta, name.first, stamp_time(reader)));
+      report.missing(gang.hopper->tcgen05->missing_commit(*cta, name.first, stamp_time(reader)));
       return;
     }
     if (name.kind == AgentKind::kWgmma) {
@@ -1673,20 +1635,17 @@ void explain_missing_end(Report& report, const Gang& gang, Stamp reader, Where r
     }
   }
   if (!wait) {
-    report.line(
-        "missing",
-        fmt::format("a barrier (or an mbarrier that the readers arrive on) between the read at {} and {}",
-                    read_at.text(), before));
+    report.missing("a barrier (or an mbarrier that the readers arrive on) between the read at {} and {}",
+                   read_at.text(), before);
   } else if (!committed) {
-    report.line("missing",
-                fmt::format("cp.async.bulk.commit_group behind the store at {}: it is in no group yet, "
-                            "and {} of {} covers committed groups only",
-                            read_at.text(), wait, name.name));
+    report.missing(
+        "cp.async.bulk.commit_group behind the store at {}: it is in no group yet, and {} of {} covers "
+        "committed groups only",
+        read_at.text(), wait, name.name);
   } else if (waited) {
-    report.line("missing", fmt::format("a barrier (or an mbarrier arrival) between {} of {} and {}", wait,
-                                       name.name, before));
+    report.missing("a barrier (or an mbarrier arrival) between {} of {} and {}", wait, name.name, before);
   } else {
-    report.line("missing", fmt::format("{}, and a barrier behind it, before {}", lacking, before));
+    report.missing("{}, and a barrier behind it, before {}", lacking, before);
   }
 }
 
@@ -1701,10 +1660,10 @@ void explain_let_in(Report& report, const Thread& thread, const LastWait& wait) 
   const std::optional<int> brought = load ? k_tile_of(gang.grid, *load) : std::nullopt;
   if (!brought || *brought == wait.activity.k_tile) return;
   report.line("early",
-              fmt::format("it waited for k-tile {} by parity {}, and phase {}, which had that parity, "
-                          "brought k-tile {}: the thread came to this wait before the phase between "
-                          "was over, and parity cannot tell one phase from the next but one",
-                          wait.activity.k_tile, wait.parity, wait.phase - 1, *brought));
+              "it waited for k-tile {} by parity {}, and phase {}, which had that parity, brought k-tile {}: "
+              "the thread came to this wait before the phase between was over, and parity cannot tell one "
+              "phase from the next but one",
+              wait.activity.k_tile, wait.parity, wait.phase - 1, *brought);
   if (const LastWait* const order = let_in_by(thread)) add_let_in(report, gang, *order);
 }
 
@@ -1727,21 +1686,18 @@ bool explain_out_of_turn(Report& report, const Thread& thread, const LastWait& w
   }
   report.line(
       "early",
-      fmt::format("its wait at {} for parity {} of {} passed on phase {}{}; phase {} was not over, and "
-                  "parity tells no phase from the next but one",
-                  wait.where.text(), wait.parity, name_mbarrier(full), wait.phase - 1,
-                  other ? fmt::format(", which warpgroup {} has taken", other->index / kWarpgroupSize)
-                        : std::string(),
-                  phase));
+      "its wait at {} for parity {} of {} passed on phase {}{}; phase {} was not over, and parity tells no "
+      "phase from the next but one",
+      wait.where.text(), wait.parity, name_mbarrier(full), wait.phase - 1,
+      other ? fmt::format(", which warpgroup {} has taken", other->index / kWarpgroupSize) : std::string(),
+      phase);
   add_let_in(report, gang, *order);
-  report.line(
-      "missing",
-      fmt::format(
-          "an arrival at {} that comes later: that of {} at {} let this thread in when its own warpgroup had "
-          "not yet waited for phase {} of {}. Where the two take phases in turn, it belongs behind the "
-          "last wait of a turn",
-          name_mbarrier(*order->barrier), name_thread(gang.grid, arrival->stamp), arrival->where.text(),
-          phase, name_mbarrier(full)));
+  report.missing(
+      "an arrival at {} that comes later: that of {} at {} let this thread in when its own warpgroup had not "
+      "yet waited for phase {} of {}. Where the two take phases in turn, it belongs behind the last wait of "
+      "a turn",
+      name_mbarrier(*order->barrier), name_thread(gang.grid, arrival->stamp), arrival->where.text(), phase,
+      name_mbarrier(full));
   return true;
 }
 
@@ -1764,18 +1720,16 @@ bool explain_too_large_box(Report& report, const LoadRecord& load, const std::st
   if (fits == 0 || fits >= load.bytes || member(member_name(cta, load.offset + load.bytes - kStep)) == own)
     return false;
   const std::uint32_t row = load.spec.box[1] > 0 ? load.bytes / load.spec.box[1] : 0;
-  report.line("over", fmt::format("the copy brings {} bytes to {}, of which {} are left from there on: the "
-                                  "last {} come behind its end, as {} does",
-                                  load.bytes, own, fits, load.bytes - fits, there));
-  report.line(
-      "missing",
-      fmt::format(
-          "a box of {} in the tensor map, where it has {}: that is what {} holds. (The host makes the "
-          "box of each map from the part of that operand's tile that one copy brings.) No wait is "
-          "missing",
-          row > 0 && fits % row == 0 && load.spec.rank == 2 ? fmt::format("{} rows", fits / row)
-                                                            : fmt::format("{} bytes", fits),
-          load.spec.rank == 2 ? std::to_string(load.spec.box[1]) : std::to_string(load.bytes), own));
+  report.line("over",
+              "the copy brings {} bytes to {}, of which {} are left from there on: the last {} come behind "
+              "its end, as {} does",
+              load.bytes, own, fits, load.bytes - fits, there);
+  report.missing(
+      "a box of {} in the tensor map, where it has {}: that is what {} holds. (The host makes the box of "
+      "each map from the part of that operand's tile that one copy brings.) No wait is missing",
+      row > 0 && fits % row == 0 && load.spec.rank == 2 ? fmt::format("{} rows", fits / row)
+                                                        : fmt::format("{} bytes", fits),
+      load.spec.rank == 2 ? std::to_string(load.spec.box[1]) : std::to_string(load.bytes), own);
   return true;
 }
 
@@ -1783,29 +1737,26 @@ void explain_missing_wait(Report& report, const Thread& thread, const Mbarrier& 
                           bool remote) {
   const LastWait* wait = last_wait(thread, barrier);
   if (!wait) {
-    report.line("missing", fmt::format("a wait for phase {} (parity {}) of {}: {} has never waited for it",
-                                       phase, phase & 1, name_mbarrier(barrier), name_thread(thread)));
+    report.missing("a wait for phase {} (parity {}) of {}: {} has never waited for it", phase, phase & 1,
+                   name_mbarrier(barrier), name_thread(thread));
   } else if (const LoadRecord* const load = thread.cta->gang->hopper->copies.load_of_phase(barrier, phase);
              (load && explain_small_expectation(report, *wait, *load)) ||
              explain_out_of_turn(report, thread, *wait, phase)) {
     return;
   } else if (wait->phase <= phase) {
-    report.line(
-        "missing",
-        fmt::format(
-            "a wait for phase {} (parity {}) of {}: the latest wait of {} there, at {} for parity {}, {}",
-            phase, phase & 1, name_mbarrier(barrier), name_thread(thread), wait->where.text(), wait->parity,
-            wait->phase == barrier.first_phase
-                ? std::string("passed at once, before the first phase was over")
-                : fmt::format("saw phase {} end", wait->phase - 1)));
+    report.missing(
+        "a wait for phase {} (parity {}) of {}: the latest wait of {} there, at {} for parity {}, {}", phase,
+        phase & 1, name_mbarrier(barrier), name_thread(thread), wait->where.text(), wait->parity,
+        wait->phase == barrier.first_phase ? std::string("passed at once, before the first phase was over")
+                                           : fmt::format("saw phase {} end", wait->phase - 1));
     explain_let_in(report, thread, *wait);
   } else if (remote && !wait->cluster) {
-    report.line("waited",
-                fmt::format("at {} for parity {} of {}, which saw phase {} end, with acquire at CTA scope",
-                            wait->where.text(), wait->parity, name_mbarrier(barrier), wait->phase - 1));
-    report.line("missing", fmt::format("acquire at cluster scope in the wait at {}: another CTA stored these "
-                                       "bytes, and acquire.cta covers what is of its own",
-                                       wait->where.text()));
+    report.line("waited", "at {} for parity {} of {}, which saw phase {} end, with acquire at CTA scope",
+                wait->where.text(), wait->parity, name_mbarrier(barrier), wait->phase - 1);
+    report.missing(
+        "acquire at cluster scope in the wait at {}: another CTA stored these bytes, and acquire.cta covers "
+        "what is of its own",
+        wait->where.text());
   }
 }
 
@@ -1820,10 +1771,10 @@ void explain_passed_too_early(Report& report, const Thread& thread) {
   const std::optional<int> brought = brought_by(gang, full, wait->phase - 1);
   if (!brought || *brought == wait->activity.k_tile) return;
   report.line("early",
-              fmt::format("{} was let through at {}: it waited for k-tile {} by parity {} of {}, and phase "
-                          "{} of it, which had that parity, brought k-tile {}",
-                          name_thread(gang.grid, thread.stamp()), wait->where.text(), wait->activity.k_tile,
-                          wait->parity, name_mbarrier(full), wait->phase - 1, *brought));
+              "{} was let through at {}: it waited for k-tile {} by parity {} of {}, and phase {} of it, "
+              "which had that parity, brought k-tile {}",
+              name_thread(gang.grid, thread.stamp()), wait->where.text(), wait->activity.k_tile, wait->parity,
+              name_mbarrier(full), wait->phase - 1, *brought);
   add_missing_phase(report, gang, thread, full, *wait);
 }
 
@@ -1857,8 +1808,7 @@ std::string what_the_arrival_missed(const Mbarrier& barrier, Stamp earlier, Wher
   if (!mate) {
     return fmt::format(
         "the arrival of warp {} (behind its {} at {}): the phase ended without it. The count of {} is {}, "
-        "set at "
-        "{}: too small, where more than {} arrive for each phase, or warp {} does not arrive there",
+        "set at {}: too small, where more than {} arrive for each phase, or warp {} does not arrive there",
         warp, act, earlier_where.text(), name_mbarrier(barrier), barrier.count, barrier.init_where.text(),
         barrier.count, warp);
   }
@@ -1929,29 +1879,27 @@ bool explain_guarded(Report& report, const Thread& thread, std::uintptr_t addres
       fmt::format("at {} for parity {} of {}", wait->where.text(), wait->parity, name_mbarrier(barrier));
   if (wait->phase == barrier.first_phase) {
     report.line("waited", at + ", whose first phase was not over: a fresh barrier lets parity 1 pass, once");
-    report.line("missing", fmt::format("a wait for the arrival of warp {} there, behind its {} at {}", warp,
-                                       access == Access::kRead ? "read" : "write", earlier_where.text()));
+    report.missing("a wait for the arrival of warp {} there, behind its {} at {}", warp,
+                   access == Access::kRead ? "read" : "write", earlier_where.text());
     return true;
   }
   if (barrier.phase != wait->phase) {
-    report.line("waited", fmt::format("{}, which saw phase {} end; by now phase {} is over", at,
-                                      wait->phase - 1, barrier.phase - 1));
-    report.line(
-        "missing",
-        fmt::format("the arrival of warp {} in the phase that was waited for: the count of {} is {}, and "
-                    "{} threads arrive there in all, so its phases may end before all have come",
-                    warp, name_mbarrier(barrier), barrier.count, arriving_threads(gang, barrier)));
+    report.line("waited", "{}, which saw phase {} end; by now phase {} is over", at, wait->phase - 1,
+                barrier.phase - 1);
+    report.missing(
+        "the arrival of warp {} in the phase that was waited for: the count of {} is {}, and {} threads "
+        "arrive there in all, so its phases may end before all have come",
+        warp, name_mbarrier(barrier), barrier.count, arriving_threads(gang, barrier));
     return true;
   }
-  report.line("waited", fmt::format("{}; these arrivals ended phase {} there:", at, wait->phase - 1));
+  report.line("waited", "{}; these arrivals ended phase {} there:", at, wait->phase - 1);
   report.block(arrivals_text(gang.grid, barrier.previous_events));
   const std::uint32_t arriving = arriving_threads(gang, barrier);
-  report.line("missing",
-              what_the_arrival_missed(barrier, earlier, earlier_where, access) +
-                  (arriving > barrier.count
-                       ? fmt::format(" ({} threads have arrived at {} so far, and its count is {})", arriving,
-                                     name_mbarrier(barrier), barrier.count)
-                       : std::string()));
+  report.missing(what_the_arrival_missed(barrier, earlier, earlier_where, access) +
+                 (arriving > barrier.count
+                      ? fmt::format(" ({} threads have arrived at {} so far, and its count is {})", arriving,
+                                    name_mbarrier(barrier), barrier.count)
+                      : std::string()));
   return true;
 }
 
@@ -1975,15 +1923,14 @@ bool explain_named_barrier(Report& report, const Thread& thread, Stamp earlier, 
     const char* act = now == Access::kRead ? "read" : "write";
     const char* did = access == Access::kRead ? "read" : "write";
     const auto number = &barrier - barriers.data();
-    report.line("next", fmt::format("{} waits at {} for named barrier {} of {} threads, behind its {}; {} is "
-                                    "still to come to it",
-                                    name_thread(gang.grid, earlier), waiting->where.text(), number,
-                                    barrier.threads, did, name_thread(gang.grid, thread.stamp())));
-    report.line(
-        "missing",
-        fmt::format("a barrier between the {} at {} and the {} at {}: the bar.sync of barrier {} at {} "
-                    "comes behind both and belongs between them, or another one does",
-                    did, earlier_where.text(), act, where.text(), number, waiting->where.text()));
+    report.line("next",
+                "{} waits at {} for named barrier {} of {} threads, behind its {}; {} is still to come to it",
+                name_thread(gang.grid, earlier), waiting->where.text(), number, barrier.threads, did,
+                name_thread(gang.grid, thread.stamp()));
+    report.missing(
+        "a barrier between the {} at {} and the {} at {}: the bar.sync of barrier {} at {} comes behind both "
+        "and belongs between them, or another one does",
+        did, earlier_where.text(), act, where.text(), number, waiting->where.text());
     return true;
   }
   return false;
@@ -2041,13 +1988,11 @@ bool explain_overrun(Report& report, const Thread& thread, std::uintptr_t addres
   if (writers.contains(one) == writers.contains(two)) return false;
   const std::uint32_t over = writers.contains(one) ? one : two;
   const std::uint32_t owner = over == one ? two : one;
-  report.line(
-      "missing",
-      fmt::format(
-          "a bound: warpgroup {} writes {} at {} (thread {} has), and thread {} goes on behind its end, {} "
-          "bytes from its beginning, where it has {}. That is {}, which warpgroup {} writes",
-          over, before, where.text(), writers[over], over == one ? thread.index : stamp_thread(other),
-          static_cast<std::int64_t>(place) - first, begin - first, here, owner));
+  report.missing(
+      "a bound: warpgroup {} writes {} at {} (thread {} has), and thread {} goes on behind its end, {} bytes "
+      "from its beginning, where it has {}. That is {}, which warpgroup {} writes",
+      over, before, where.text(), writers[over], over == one ? thread.index : stamp_thread(other),
+      static_cast<std::int64_t>(place) - first, begin - first, here, owner);
   return true;
 }
 

@@ -335,9 +335,9 @@ bool explain_unreachable_count(Report& report, const Gang& gang) {
       const std::string who = ranges("thread", std::vector<std::uint32_t>(threads.begin(), threads.end()));
       const std::string left = ranges("thread", gone);
       report.line("first",
-                  fmt::format("named barrier {} of CTA {} at {} expects {} threads, and {} have come: "
-                              "{}. {} have returned, so it never opens",
-                              number, text(cta->id), waits->where.text(), barrier.threads, came, who, left));
+                  "named barrier {} of CTA {} at {} expects {} threads, and {} have come: {}. {} have "
+                  "returned, so it never opens",
+                  number, text(cta->id), waits->where.text(), barrier.threads, came, who, left);
       // What has opened before has the right count.
       if (const std::string past = past_of_named_barrier(barrier); !past.empty()) {
         report.line("before", past);
@@ -356,28 +356,26 @@ bool explain_unreachable_count(Report& report, const Gang& gang) {
               other.arrivals.front().where.text());
         }
         if (!over.empty()) report.line("left", over);
-        report.line(
-            "missing",
-            fmt::format(
-                "an arrival there of those who have returned and came before, or one wait fewer of {}: "
-                "{} have waited once more than the others have arrived{}",
-                who, who,
-                over.empty() ? std::string()
-                             : ", and elsewhere one of their arrivals is left over. Of two that pass "
-                               "turns to each other, the one that has the first turn and the one "
-                               "that waits at the end do not fit"));
+        report.missing(
+            "an arrival there of those who have returned and came before, or one wait fewer of {}: {} have "
+            "waited once more than the others have arrived{}",
+            who, who,
+            over.empty()
+                ? std::string()
+                : ", and elsewhere one of their arrivals is left over. Of two that pass turns to each other, "
+                  "the one that has the first turn and the one that waits at the end do not fit");
         return true;
       }
       constexpr std::size_t kMost = 2;
       const Array held = waited_for(gang);
       for (std::size_t i = 0; i < std::min(held.size(), kMost); ++i) {
-        report.line("behind", fmt::format("{}: its wait at {} is for what comes later",
-                                          waiters_text(*held[i]), name_mbarrier(*held[i])));
+        report.line("behind", "{}: its wait at {} is for what comes later", waiters_text(*held[i]),
+                    name_mbarrier(*held[i]));
       }
-      report.line("missing",
-                  fmt::format("a count that is that of the threads which execute it, in bar.sync {}, {}: {} "
-                              "come. (Or the arrival of {} there, before they return.)",
-                              number, barrier.threads, came, left));
+      report.missing(
+          "a count that is that of the threads which execute it, in bar.sync {}, {}: {} come. (Or the "
+          "arrival of {} there, before they return.)",
+          number, barrier.threads, came, left);
       return true;
     }
   }
@@ -429,16 +427,17 @@ bool explain_lanes_apart(Report& report, const Gang& gang) {
       const auto& [meet_at, meets] = *at_meeting.begin();
       if (is_ahead_on_one_way(gang, cta->threads[first + waits.front()], cta->threads[first + meets.front()]))
         continue;
-      report.line("first", fmt::format("of warp {} of CTA {}, {} at {} for an mbarrier, and {} at {} for "
-                                       "the others: they have gone different ways",
-                                       first / kWarpSize, text(cta->id),
-                                       ranges("lane", waits) + (waits.size() == 1 ? " waits" : " wait"),
-                                       Where::from_packed(wait_at).text(),
-                                       ranges("lane", meets) + (meets.size() == 1 ? " waits" : " wait"),
-                                       Where::from_packed(meet_at).text()));
-      report.line("missing",
-                  "one value for all lanes in what the loop, or the branch, depends on: what a single lane "
-                  "has read or computed (the number of the next tile, say) goes to the others by a shuffle");
+      report.line("first",
+                  "of warp {} of CTA {}, {} at {} for an mbarrier, and {} at {} for the others: they have "
+                  "gone different ways",
+                  first / kWarpSize, text(cta->id),
+                  ranges("lane", waits) + (waits.size() == 1 ? " waits" : " wait"),
+                  Where::from_packed(wait_at).text(),
+                  ranges("lane", meets) + (meets.size() == 1 ? " waits" : " wait"),
+                  Where::from_packed(meet_at).text());
+      report.missing(
+          "one value for all lanes in what the loop, or the branch, depends on: what a single lane has read "
+          "or computed (the number of the next tile, say) goes to the others by a shuffle");
       return true;
     }
   }
@@ -459,19 +458,17 @@ bool explain_parity_off(Report& report, const Gang& gang) {
           activity.k_tile != load->activity.k_tile || activity.stage != load->activity.stage)
         continue;
       const std::uint32_t parity = gang.hopper->thread(*thread).waiting_parity;
-      report.line(
-          "first",
-          fmt::format("{} waits at {} as {}, for parity {} of {}; but k-tile {} came in phase {}, which "
-                      "is over and has parity {}, and which nobody has waited for",
-                      plain_name(*thread), thread->wait.where.text(), text(activity), parity,
-                      name_mbarrier(*full), activity.k_tile, full->phase - 1, 1 - parity));
-      report.line(
-          "missing",
-          fmt::format("parity {} in this wait: the state that it waits with has the right stage, and a "
-                      "parity that is off by one. It flips each time that the state passes the last "
-                      "stage (where it moves on by many k-tiles, once for each time), and who gets it "
-                      "from another thread gets the reader's, which begins with 0, not the filler's",
-                      1 - parity));
+      report.line("first",
+                  "{} waits at {} as {}, for parity {} of {}; but k-tile {} came in phase {}, which is over "
+                  "and has parity {}, and which nobody has waited for",
+                  plain_name(*thread), thread->wait.where.text(), text(activity), parity,
+                  name_mbarrier(*full), activity.k_tile, full->phase - 1, 1 - parity);
+      report.missing(
+          "parity {} in this wait: the state that it waits with has the right stage, and a parity that is "
+          "off by one. It flips each time that the state passes the last stage (where it moves on by many "
+          "k-tiles, once for each time), and who gets it from another thread gets the reader's, which begins "
+          "with 0, not the filler's",
+          1 - parity);
       return true;
     }
   }
@@ -492,18 +489,16 @@ bool explain_wrong_item(Report& report, const Gang& gang) {
         const LoadRecord* const earlier =
             wait.phase < 3 ? nullptr : gang.hopper->copies.load_of_phase(*wait.barrier, wait.phase - 3);
         if (earlier != nullptr && earlier->activity.k_tile == wait.activity.k_tile) continue;
-        report.line(
-            "first",
-            fmt::format("{} waited at {} at {}, stage {}, for number {}; phase {} of {}, which let it "
-                        "through, had brought number {}",
-                        plain_name(thread), wait.where.text(), wait.activity.barrier, wait.activity.stage,
-                        wait.activity.k_tile, wait.phase - 1, name_mbarrier(*wait.barrier),
-                        load->activity.k_tile));
-        report.line(
-            "missing",
-            "a state that moves on by everything that comes through the ring: what other consumers "
-            "take of it in between counts, too. This one is behind, or ahead, and waits for, reads and "
-            "hands back what is not its own");
+        report.line("first",
+                    "{} waited at {} at {}, stage {}, for number {}; phase {} of {}, which let it through, "
+                    "had brought number {}",
+                    plain_name(thread), wait.where.text(), wait.activity.barrier, wait.activity.stage,
+                    wait.activity.k_tile, wait.phase - 1, name_mbarrier(*wait.barrier),
+                    load->activity.k_tile);
+        report.missing(
+            "a state that moves on by everything that comes through the ring: what other consumers take of "
+            "it in between counts, too. This one is behind, or ahead, and waits for, reads and hands back "
+            "what is not its own");
         return true;
       }
     }
@@ -566,17 +561,16 @@ bool explain_taken_twice(Report& report, const Gang& gang) {
         });
         if (warpgroups.size() < 2) continue;
         const auto& [first, at] = *warpgroups.begin();
-        report.line(
-            "first",
-            fmt::format("warpgroups {} and {} of CTA {} have both waited for phase {} of {}, at {}: both "
-                        "took what it brought, and each hands it back, where {} counts {} arrival{}",
-                        first, std::next(warpgroups.begin())->first, text(cta->id), phase,
-                        name_mbarrier(*full), at.text(), name_mbarrier(*empty), empty->count,
-                        empty->count == 1 ? "" : "s, those of one of them"));
-        report.line("missing",
-                    fmt::format("a state that moves on by what the other one takes from the {}, too: each "
-                                "item has one reader, and the states of the two never stand at the same item",
-                                stage ? "ring" : "queue"));
+        report.line("first",
+                    "warpgroups {} and {} of CTA {} have both waited for phase {} of {}, at {}: both took "
+                    "what it brought, and each hands it back, where {} counts {} arrival{}",
+                    first, std::next(warpgroups.begin())->first, text(cta->id), phase, name_mbarrier(*full),
+                    at.text(), name_mbarrier(*empty), empty->count,
+                    empty->count == 1 ? "" : "s, those of one of them");
+        report.missing(
+            "a state that moves on by what the other one takes from the {}, too: each item has one reader, "
+            "and the states of the two never stand at the same item",
+            stage ? "ring" : "queue");
         return true;
       }
     }
@@ -594,18 +588,15 @@ bool explain_unclaimed(Report& report, const Gang& gang) {
     for (const Thread* thread : full->waiting) {
       const Activity& activity = gang.hopper->thread(*thread).activity;
       if (!fills(load->activity, activity) || load->activity.k_tile == activity.k_tile) continue;
-      report.line(
-          "first",
-          fmt::format("{} waits at {} for number {}, but stage {} holds number {}, which came in phase {} "
-                      "of {} and which nobody has waited for",
-                      plain_name(*thread), thread->wait.where.text(), activity.k_tile, activity.stage,
-                      load->activity.k_tile, full->phase - 1, name_mbarrier(*full)));
-      report.line(
-          "missing",
-          fmt::format("a wait for number {} by its owner. If that is this consumer, its state is not where "
-                      "it should be: of a ring from which several take, each moves its state on past "
-                      "what the others take, too",
-                      load->activity.k_tile));
+      report.line("first",
+                  "{} waits at {} for number {}, but stage {} holds number {}, which came in phase {} of {} "
+                  "and which nobody has waited for",
+                  plain_name(*thread), thread->wait.where.text(), activity.k_tile, activity.stage,
+                  load->activity.k_tile, full->phase - 1, name_mbarrier(*full));
+      report.missing(
+          "a wait for number {} by its owner. If that is this consumer, its state is not where it should be: "
+          "of a ring from which several take, each moves its state on past what the others take, too",
+          load->activity.k_tile);
       return true;
     }
   }
@@ -635,18 +626,15 @@ bool explain_released_beside(Report& report, const Thread& thread, const Mbarrie
     }
     if (at == nullptr) continue;
     const std::string activity = text(at->activity);
-    report.line("instead",
-                fmt::format("{} arrived at {}{}, at {}: {} time{} so far, and it has waited for {} {} time{}",
-                            plain_name(thread), name_mbarrier(*other),
-                            activity.empty() ? "" : ", after its wait as " + activity, at->where.text(),
-                            arrivals->count, arrivals->count == 1 ? "" : "s", name_mbarrier(*full), waited,
-                            waited == 1 ? "" : "s"));
-    report.line(
-        "missing",
-        fmt::format("that arrival at {}, whose stage it has read, and not at {}, whose stage it has not: "
-                    "the state that it releases with is not that of a stage it has read (it has moved on, "
-                    "or is the one that it reads next)",
-                    name_mbarrier(empty), name_mbarrier(*other)));
+    report.line("instead", "{} arrived at {}{}, at {}: {} time{} so far, and it has waited for {} {} time{}",
+                plain_name(thread), name_mbarrier(*other),
+                activity.empty() ? "" : ", after its wait as " + activity, at->where.text(), arrivals->count,
+                arrivals->count == 1 ? "" : "s", name_mbarrier(*full), waited, waited == 1 ? "" : "s");
+    report.missing(
+        "that arrival at {}, whose stage it has read, and not at {}, whose stage it has not: the state that "
+        "it releases with is not that of a stage it has read (it has moved on, or is the one that it reads "
+        "next)",
+        name_mbarrier(empty), name_mbarrier(*other));
     return true;
   }
   return false;
@@ -672,17 +660,18 @@ bool explain_waits_for_itself(Report& report, const Gang& gang) {
       if (!alike || full == nullptr || waits_passed(*thread->cta, thread->index / kWarpgroup, *full) == 0)
         continue;
       const Mbarrier::Event& other = barrier->events.back();
-      report.line("first",
-                  fmt::format("{} waits at {} for {}, and the arrival that is missing there is that "
-                              "of its own warpgroup {}, which has read the stage. For warpgroup {} "
-                              "thread {} arrived, at {}: thread {} is its counterpart",
-                              plain_name(*thread), thread->wait.where.text(), name_mbarrier(*barrier),
-                              thread->index / kWarpgroup, stamp_thread(other.stamp) / kWarpgroup,
-                              stamp_thread(other.stamp), other.where.text(), thread->index));
+      report.line(
+          "first",
+          "{} waits at {} for {}, and the arrival that is missing there is that of its own warpgroup {}, "
+          "which has read the stage. For warpgroup {} thread {} arrived, at {}: thread {} is its counterpart",
+          plain_name(*thread), thread->wait.where.text(), name_mbarrier(*barrier), thread->index / kWarpgroup,
+          stamp_thread(other.stamp) / kWarpgroup, stamp_thread(other.stamp), other.where.text(),
+          thread->index);
       if (explain_released_beside(report, *thread, *barrier)) return true;
-      report.line("missing", fmt::format("the arrival at {} before the wait at {}: the thread waits for "
-                                         "itself, as it would arrive only behind this wait",
-                                         other.where.text(), thread->wait.where.text()));
+      report.missing(
+          "the arrival at {} before the wait at {}: the thread waits for itself, as it would arrive only "
+          "behind this wait",
+          other.where.text(), thread->wait.where.text());
       return true;
     }
   }
@@ -702,12 +691,11 @@ bool explain_commit_of_accumulator(Report& report, const Gang& gang, const Mbarr
     if (commit == nullptr || commit->columns == 0) continue;
     const auto accumulator = static_cast<int>(commit->column / commit->columns);
     report.line("first",
-                fmt::format("phase {} of {}, which nobody has waited for, was ended by {}, into columns "
-                            "{} to {} of tensor memory",
-                            other->phase - 1, name_mbarrier(*other), describe_commit(*commit), commit->column,
-                            commit->column + commit->columns - 1));
-    report.line(
-        "missing",
+                "phase {} of {}, which nobody has waited for, was ended by {}, into columns {} to {} of "
+                "tensor memory",
+                other->phase - 1, name_mbarrier(*other), describe_commit(*commit), commit->column,
+                commit->column + commit->columns - 1);
+    report.missing(
         accumulator == last_index(barrier) && accumulator != last_index(*other)
             ? fmt::format("that commit at {}, which {} wait{} for: those columns are accumulator {}. The "
                           "state that the commit at {} names its mbarrier by has moved on before it",
@@ -741,14 +729,14 @@ bool explain_commit_elsewhere(Report& report, const Gang& gang) {
       if (other == barrier || other->commit_log.empty()) continue;
       const CommitRecord& commit = other->commit_log.back();
       if (commit.k_tile != *k_tile) continue;
-      report.line("first",
-                  fmt::format("k-tile {} was the last that {} brought, and the commit behind its "
-                              "multiplications went to {}: {}",
-                              *k_tile, name_mbarrier(*full), name_mbarrier(*other), describe_commit(commit)));
-      report.line("missing",
-                  fmt::format("that commit at {}, the mbarrier of the stage that was multiplied: at {} the "
-                              "state is that of another k-tile (it has moved on before)",
-                              name_mbarrier(*barrier), commit.where.text()));
+      report.line(
+          "first",
+          "k-tile {} was the last that {} brought, and the commit behind its multiplications went to {}: {}",
+          *k_tile, name_mbarrier(*full), name_mbarrier(*other), describe_commit(commit));
+      report.missing(
+          "that commit at {}, the mbarrier of the stage that was multiplied: at {} the state is that of "
+          "another k-tile (it has moved on before)",
+          name_mbarrier(*barrier), commit.where.text());
       return true;
     }
   }
@@ -770,17 +758,16 @@ bool explain_first_phase_over(Report& report, const Gang& gang) {
           std::any_of(state.waits.begin(), state.waits.end(),
                       [&](const LastWait& wait) { return wait.barrier == barrier; }))
         continue;
-      report.line("first", fmt::format("{} waits for the first time at {}, with parity 1, which passes at "
-                                       "once on a fresh mbarrier; but phase 0 was over by then, ended by {}",
-                                       plain_name(*thread), name_mbarrier(*barrier),
-                                       ended_by(gang, barrier->previous_events)));
+      report.line("first",
+                  "{} waits for the first time at {}, with parity 1, which passes at once on a fresh "
+                  "mbarrier; but phase 0 was over by then, ended by {}",
+                  plain_name(*thread), name_mbarrier(*barrier), ended_by(gang, barrier->previous_events));
       const std::string other = of_another_stage(gang, *barrier);
-      report.line("missing",
-                  other.empty()
-                      ? "arrivals that come later: these hand back what nobody had handed out (one too many "
-                        "for each, before the first use). Or the first wait is meant for phase 0, and has "
-                        "parity 0"
-                      : other);
+      report.missing(
+          other.empty()
+              ? "arrivals that come later: these hand back what nobody had handed out (one too many for "
+                "each, before the first use). Or the first wait is meant for phase 0, and has parity 0"
+              : other);
       return true;
     }
   }
@@ -800,19 +787,17 @@ bool explain_told_too_often(Report& report, const Gang& gang) {
           others_have_waited(*thread, *barrier, seen))
         continue;
       const std::string name = array_name(*barrier);
-      report.line(
-          "first",
-          fmt::format("{} waits at {} for phase {} of {}, and {} phases of it are over since its last "
-                      "wait there: it was told more often than it has waited",
-                      plain_name(*thread), thread->wait.where.text(), seen, name_mbarrier(*barrier),
-                      barrier->phase - seen));
-      report.line("missing",
-                  fmt::format("one arrival for each wait: phase {} was ended by {}. That is one too many{}",
-                              barrier->phase - 1, ended_by(gang, barrier->previous_events),
-                              name.empty() ? std::string()
-                                           : fmt::format(", or meant for another of {}[] (that of the stage "
-                                                         "that was read)",
-                                                         name)));
+      report.line("first",
+                  "{} waits at {} for phase {} of {}, and {} phases of it are over since its last wait "
+                  "there: it was told more often than it has waited",
+                  plain_name(*thread), thread->wait.where.text(), seen, name_mbarrier(*barrier),
+                  barrier->phase - seen);
+      report.missing(
+          "one arrival for each wait: phase {} was ended by {}. That is one too many{}", barrier->phase - 1,
+          ended_by(gang, barrier->previous_events),
+          name.empty()
+              ? std::string()
+              : fmt::format(", or meant for another of {}[] (that of the stage that was read)", name));
       return true;
     }
   }
@@ -951,23 +936,20 @@ bool explain_circle_of_turns(Report& report, const Gang& gang, const Array& all,
   const std::string number = std::to_string(turn - gang.hopper->cta(cta).named_barriers.data());
   const Activity& activity = gang.hopper->thread(*others.front()).activity;
   const std::string name = array_name(**empty);
-  report.line(
-      "circle",
-      fmt::format("warpgroup {} of CTA {} has waited for {} and waits at {} for named barrier {}, where "
-                  "{} of {} threads have come. Only {} can still come there: they wait at {}{} at {}. "
-                  "{} fills that behind its wait at {}, which lacks the arrival of warpgroup {}",
-                  held.thread->index / 128, text(cta.id), name_mbarrier(*held.full),
-                  held.thread->wait.where.text(), number, turn->arrivals.size(), turn->threads, names(others),
-                  others.front()->wait.where.text(),
-                  activity.role ? ", as " + text(activity) + "," : std::string(), name_mbarrier(*full),
-                  plain_name(*(*empty)->waiting.front()), name_mbarrier(**empty), held.thread->index / 128));
-  report.line(
-      "missing",
-      fmt::format("an arrival of {} at named barrier {} before their wait at {}: between two arrivals "
-                  "there they wait for no more fillings of the ring than it has stages ({}), as the "
-                  "other warpgroup hands back none until its turn comes. The count of {}[] is not the "
-                  "cause",
-                  names(others), number, others.front()->wait.where.text(), all.size(), name));
+  report.line("circle",
+              "warpgroup {} of CTA {} has waited for {} and waits at {} for named barrier {}, where {} of {} "
+              "threads have come. Only {} can still come there: they wait at {}{} at {}. {} fills that "
+              "behind its wait at {}, which lacks the arrival of warpgroup {}",
+              held.thread->index / 128, text(cta.id), name_mbarrier(*held.full),
+              held.thread->wait.where.text(), number, turn->arrivals.size(), turn->threads, names(others),
+              others.front()->wait.where.text(),
+              activity.role ? ", as " + text(activity) + "," : std::string(), name_mbarrier(*full),
+              plain_name(*(*empty)->waiting.front()), name_mbarrier(**empty), held.thread->index / 128);
+  report.missing(
+      "an arrival of {} at named barrier {} before their wait at {}: between two arrivals there they wait "
+      "for no more fillings of the ring than it has stages ({}), as the other warpgroup hands back none "
+      "until its turn comes. The count of {}[] is not the cause",
+      names(others), number, others.front()->wait.where.text(), all.size(), name);
   return true;
 }
 
@@ -996,50 +978,44 @@ bool explain_never_enough(Report& report, const Gang& gang) {
     const auto touched =
         std::count_if(all.begin(), all.end(), [](const Mbarrier* one) { return !never_touched(*one); });
     const std::string name = array_name(*barrier);
-    report.line("first", fmt::format("no phase of any {}[] has ever ended: {} of them have had {} of {} "
-                                     "arrivals each. At {}: {}",
-                                     name, touched, here, barrier->count, name_mbarrier(*barrier),
-                                     ended_by(gang, barrier->events)));
+    report.line(
+        "first", "no phase of any {}[] has ever ended: {} of them have had {} of {} arrivals each. At {}: {}",
+        name, touched, here, barrier->count, name_mbarrier(*barrier), ended_by(gang, barrier->events));
     if (const KeepsAll keeps = who_keeps_all(gang, all); keeps.thread != nullptr) {
       const Thread& thread = *keeps.thread;
       const Activity& activity = gang.hopper->thread(thread).activity;
-      report.line(
-          "keeps",
-          fmt::format("{} of warpgroup {} waits at {}{} at {}: it has waited for all {} stages and has "
-                      "arrived at none of {}[], and what it waits for can be filled only behind its "
-                      "own arrival",
-                      plain_name(thread), thread.index / 128, thread.wait.where.text(),
-                      activity.role ? ", as " + text(activity) + "," : std::string(),
-                      name_mbarrier(*keeps.full), keeps.stages, name));
-      report.line(
-          "missing",
-          fmt::format("the arrival{} of warpgroup {} at {}[] behind each wait, before that for the "
-                      "stage's next filling{}: it would arrive only behind its waits for more k-tiles "
-                      "than there are stages, or never. (A count of {} instead of {}, set at {}, fits "
-                      "only if it reads nothing of a stage, and need not wait.)",
-                      barrier->pending == 1 ? "" : "s", thread.index / 128, name,
-                      barrier->events.front().commit
-                          ? std::string()
-                          : " (another one's stands at " + barrier->events.front().where.text() + ")",
-                      here, barrier->count, barrier->init_where.text()));
+      report.line("keeps",
+                  "{} of warpgroup {} waits at {}{} at {}: it has waited for all {} stages and has arrived "
+                  "at none of {}[], and what it waits for can be filled only behind its own arrival",
+                  plain_name(thread), thread.index / 128, thread.wait.where.text(),
+                  activity.role ? ", as " + text(activity) + "," : std::string(), name_mbarrier(*keeps.full),
+                  keeps.stages, name);
+      report.missing(
+          "the arrival{} of warpgroup {} at {}[] behind each wait, before that for the stage's next "
+          "filling{}: it would arrive only behind its waits for more k-tiles than there are stages, or "
+          "never. (A count of {} instead of {}, set at {}, fits only if it reads nothing of a stage, and "
+          "need not wait.)",
+          barrier->pending == 1 ? "" : "s", thread.index / 128, name,
+          barrier->events.front().commit
+              ? std::string()
+              : " (another one's stands at " + barrier->events.front().where.text() + ")",
+          here, barrier->count, barrier->init_where.text());
       return true;
     }
     if (const HeldUp held = who_is_held_up(gang, all); held.thread != nullptr) {
       if (explain_circle_of_turns(report, gang, all, held)) return true;
-      report.line(
-          "missing",
-          fmt::format("{} more arrival{} in each phase of {}[]: warpgroup {} of CTA {} has waited for "
-                      "{}, has arrived at none of them, and waits at {} {}",
-                      barrier->pending, barrier->pending == 1 ? "" : "s", name, held.thread->index / 128,
-                      text(held.thread->cta->id), name_mbarrier(*held.full), held.thread->wait.where.text(),
-                      held.thread->wait.what));
+      report.missing(
+          "{} more arrival{} in each phase of {}[]: warpgroup {} of CTA {} has waited for {}, has arrived at "
+          "none of them, and waits at {} {}",
+          barrier->pending, barrier->pending == 1 ? "" : "s", name, held.thread->index / 128,
+          text(held.thread->cta->id), name_mbarrier(*held.full), held.thread->wait.where.text(),
+          held.thread->wait.what);
       return true;
     }
-    report.line("missing",
-                fmt::format("{} more arrival{} in each phase of {}[], or a smaller count: it is {}, "
-                            "set at {}, and {} would fit",
-                            barrier->pending, barrier->pending == 1 ? "" : "s", name, barrier->count,
-                            barrier->init_where.text(), here));
+    report.missing(
+        "{} more arrival{} in each phase of {}[], or a smaller count: it is {}, set at {}, and {} would fit",
+        barrier->pending, barrier->pending == 1 ? "" : "s", name, barrier->count, barrier->init_where.text(),
+        here);
     return true;
   }
   return false;
@@ -1108,21 +1084,16 @@ bool explain_never_arrived(Report& report, const Gang& gang) {
                             : fmt::format(", or another of {}[]", name),
                         waiters_text(*barrier));
   }
-  report.line(
-      "missing",
-      fmt::format("an arrival {}: nobody has ever arrived there, and everything else waits "
-                  "for that{}",
-                  list, untouched.size() == 1 ? arriver_text(gang, *untouched.front()) : std::string()));
+  report.missing("an arrival {}: nobody has ever arrived there, and everything else waits for that{}", list,
+                 untouched.size() == 1 ? arriver_text(gang, *untouched.front()) : std::string());
   std::string last;
   const std::string chain =
       untouched.size() == 1 ? chain_text(gang, *untouched.front(), last) : std::string();
   if (!chain.empty()) {
-    report.line(
-        "chain",
-        fmt::format(
-            "{}; and {} lacks an arrival of somebody. If that stands behind the first of these waits, "
-            "by {}, it never comes: it belongs before it",
-            chain, name_mbarrier(*untouched.front()), last));
+    report.line("chain",
+                "{}; and {} lacks an arrival of somebody. If that stands behind the first of these waits, by "
+                "{}, it never comes: it belongs before it",
+                chain, name_mbarrier(*untouched.front()), last);
   }
   return true;
 }
@@ -1176,15 +1147,15 @@ std::string release_begins_elsewhere(const Gang& gang, const Array& all) {
                           text(cta->id));
       if (stages.empty())
         stages = fmt::format(
-            "began to wait with stage {} (the first item that is its own) and to arrive with "
-            "stage 0: its first arrival belongs at {}",
+            "began to wait with stage {} (the first item that is its own) and to arrive with stage 0: its "
+            "first arrival belongs at {}",
             waited, name_mbarrier(*begins));
     }
   }
   if (list.empty()) return {};
   return fmt::format(
-      "{} {}. The state that it releases with is to begin where the one that it reads with "
-      "does, moved on past what others take of the ring before",
+      "{} {}. The state that it releases with is to begin where the one that it reads with does, moved on "
+      "past what others take of the ring before",
       list, stages);
 }
 
@@ -1216,23 +1187,19 @@ bool explain_handed_back_out_of_order(Report& report, const Gang& gang) {
           std::pair(completed(*other), last_index(*other)) <=
               std::pair(completed(*barrier) + 1, last_index(*barrier)))
         continue;
-      report.line(
-          "first",
-          fmt::format(
-              "{} has been handed back {} time{} and {}, which was filled before it, {} time{}: phase {} "
-              "of {} was ended by {}",
-              name_mbarrier(*other), completed(*other), completed(*other) == 1 ? "" : "s",
-              name_mbarrier(*barrier), completed(*barrier), completed(*barrier) == 1 ? "" : "s",
-              other->phase - 1, name_mbarrier(*other), ended_by(gang, other->previous_events)));
+      report.line("first",
+                  "{} has been handed back {} time{} and {}, which was filled before it, {} time{}: phase {} "
+                  "of {} was ended by {}",
+                  name_mbarrier(*other), completed(*other), completed(*other) == 1 ? "" : "s",
+                  name_mbarrier(*barrier), completed(*barrier), completed(*barrier) == 1 ? "" : "s",
+                  other->phase - 1, name_mbarrier(*other), ended_by(gang, other->previous_events));
       const std::string begins = release_begins_elsewhere(gang, array_of(gang, *barrier));
-      report.line(
-          "missing",
-          fmt::format("{} arrivals at {}, which is waited for by {}: they went to {}. {}", barrier->count,
-                      name_mbarrier(*barrier), waiters_text(*barrier), name_mbarrier(*other),
-                      begins.empty() ? "A reader hands back the stage that it has done with, the one before, "
-                                       "and not the one that it begins with (the index has moved on, or is "
-                                       "that of the next one)"
-                                     : begins));
+      report.missing("{} arrivals at {}, which is waited for by {}: they went to {}. {}", barrier->count,
+                     name_mbarrier(*barrier), waiters_text(*barrier), name_mbarrier(*other),
+                     begins.empty()
+                         ? "A reader hands back the stage that it has done with, the one before, and not the "
+                           "one that it begins with (the index has moved on, or is that of the next one)"
+                         : begins);
       return true;
     }
   }
@@ -1255,13 +1222,11 @@ bool explain_arrivers_elsewhere(Report& report, const Gang& gang) {
       list += fmt::format("{}{} at {} {}", i == 0 ? "" : ", ", plain_name(*arrivers[i]),
                           arrivers[i]->wait.where.text(), arrivers[i]->wait.what);
     const std::string name = array_name(*barrier);
-    report.line("missing",
-                fmt::format("{} arrival{} at {} (waited for by {}). Who arrives at {} has gone on, and waits "
-                            "elsewhere: {}{}",
-                            barrier->pending, barrier->pending == 1 ? "" : "s", name_mbarrier(*barrier),
-                            waiters_text(*barrier), name.empty() ? std::string("it") : name + "[]", list,
-                            arrivers.size() > kShown ? fmt::format(" and {} more", arrivers.size() - kShown)
-                                                     : std::string()));
+    report.missing(
+        "{} arrival{} at {} (waited for by {}). Who arrives at {} has gone on, and waits elsewhere: {}{}",
+        barrier->pending, barrier->pending == 1 ? "" : "s", name_mbarrier(*barrier), waiters_text(*barrier),
+        name.empty() ? std::string("it") : name + "[]", list,
+        arrivers.size() > kShown ? fmt::format(" and {} more", arrivers.size() - kShown) : std::string());
     return true;
   }
   return false;

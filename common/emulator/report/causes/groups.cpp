@@ -74,16 +74,14 @@ bool explain_groups(Report& report, const Grid& grid, std::uintptr_t address, st
     const int count = count_of(group);
     if (count <= now.capacity || group * static_cast<std::int64_t>(now.capacity) + count <= row) continue;
     report.line("group",
-                fmt::format("row {} belongs to group {} ({}); group {} has the count {} on the device, "
-                            "and room for {} rows, {} to {}",
-                            row, mine, rows_text(own), group, count, now.capacity, group * now.capacity,
-                            (group + 1) * now.capacity - 1));
-    report.line(
-        "missing",
-        fmt::format("the capacity as an upper bound of the count: group {} was given rows up to {}, by "
-                    "its count {}, and stores those of group {}, too. A count above the capacity {} "
-                    "counts as the capacity",
-                    group, group * now.capacity + count - 1, count, mine, now.capacity));
+                "row {} belongs to group {} ({}); group {} has the count {} on the device, and room for {} "
+                "rows, {} to {}",
+                row, mine, rows_text(own), group, count, now.capacity, group * now.capacity,
+                (group + 1) * now.capacity - 1);
+    report.missing(
+        "the capacity as an upper bound of the count: group {} was given rows up to {}, by its count {}, and "
+        "stores those of group {}, too. A count above the capacity {} counts as the capacity",
+        group, group * now.capacity + count - 1, count, mine, now.capacity);
     return true;
   }
   // A box that begins in another group.
@@ -95,34 +93,29 @@ bool explain_groups(Report& report, const Grid& grid, std::uintptr_t address, st
     const gemm::GroupRows theirs = rows[static_cast<std::size_t>(from)];
     const std::int64_t tile =
         theirs.begin + (box->first - theirs.begin) / grid.options.tile_m * grid.options.tile_m;
-    report.line(
-        "group",
-        fmt::format("row {} belongs to group {} ({}). CTA {} stores a box of rows {} to {} for group {} "
-                    "({}), in its tile of rows {} to {}",
-                    row, mine, rows_text(own), text(grid.cta_id(key - 1)), box->first, box->second, from,
-                    rows_text(theirs), tile, tile + grid.options.tile_m - 1));
-    report.line(
-        "missing",
-        fmt::format(
-            "an end of that store at row {}, the last one of group {}: {} of its {} rows lie "
-            "behind. TMA clips at the end of the tensor only, so rows that are not all the group's are "
-            "stored by threads, each of which asks for its own",
-            theirs.end - 1, from, box->second - theirs.end + 1, box->second - box->first + 1));
+    report.line("group",
+                "row {} belongs to group {} ({}). CTA {} stores a box of rows {} to {} for group {} ({}), in "
+                "its tile of rows {} to {}",
+                row, mine, rows_text(own), text(grid.cta_id(key - 1)), box->first, box->second, from,
+                rows_text(theirs), tile, tile + grid.options.tile_m - 1);
+    report.missing(
+        "an end of that store at row {}, the last one of group {}: {} of its {} rows lie behind. TMA clips "
+        "at the end of the tensor only, so rows that are not all the group's are stored by threads, each of "
+        "which asks for its own",
+        theirs.end - 1, from, box->second - theirs.end + 1, box->second - box->first + 1);
     return true;
   }
   if (row != own.begin && row - own.begin >= grid.options.tile_m) return false;
   int before = mine - 1;
   while (before >= 0 && rows[static_cast<std::size_t>(before)].count() <= 0) --before;
   if (before < 0) return false;
-  report.line("group",
-              fmt::format("row {} belongs to group {} ({}); group {} before it ends at row {}", row, mine,
-                          rows_text(own), before, rows[static_cast<std::size_t>(before)].end - 1));
-  report.line(
-      "missing",
-      fmt::format("one owner: CTAs {} and {} both store this element. A tile of group {} stores no row "
-                  "behind {}, or two CTAs have taken one tile of group {}",
-                  text(grid.cta_id(one - 1)), text(grid.cta_id(other - 1)), before,
-                  rows[static_cast<std::size_t>(before)].end - 1, mine));
+  report.line("group", "row {} belongs to group {} ({}); group {} before it ends at row {}", row, mine,
+              rows_text(own), before, rows[static_cast<std::size_t>(before)].end - 1);
+  report.missing(
+      "one owner: CTAs {} and {} both store this element. A tile of group {} stores no row behind {}, or two "
+      "CTAs have taken one tile of group {}",
+      text(grid.cta_id(one - 1)), text(grid.cta_id(other - 1)), before,
+      rows[static_cast<std::size_t>(before)].end - 1, mine);
   return true;
 }
 

@@ -34,8 +34,8 @@ std::string two_accumulators(const Cta& cta, std::uint32_t column, const Mbarrie
                              const CommitRecord& commit) {
   const Mbarrier* const right = committed_for(cta, column, barrier);
   return fmt::format(
-      "a wait for {}, or a tcgen05.ld of columns {}-{}: the mbarrier and the address are those of "
-      "two accumulators",
+      "a wait for {}, or a tcgen05.ld of columns {}-{}: the mbarrier and the address are those of two "
+      "accumulators",
       right ? name_mbarrier(*right)
             : fmt::format("the commit behind the multiplications into column {}", column),
       commit.column, commit.column + commit.columns - 1);
@@ -95,22 +95,20 @@ EarlyPass explain_earlier_commit(Report& report, const Thread& thread, const Ten
   const std::string phase = fresh ? std::string() : fmt::format("phase {} of", wait->phase - 1);
   if (commit && commit->committer != accumulation.issuer) {
     report.line("early",
-                fmt::format("{}: {} {} was ended by {}, which tracks what that thread has issued and "
-                            "nothing of this multiplication",
-                            let_through, phase, name_mbarrier(*wait->barrier), describe_commit(*commit)));
-    report.line("missing",
-                fmt::format("tcgen05.commit by {}, which issued the multiplication, at {}",
-                            name_thread(grid, accumulation.issuer->stamp()), name_mbarrier(*wait->barrier)));
+                "{}: {} {} was ended by {}, which tracks what that thread has issued and nothing of this "
+                "multiplication",
+                let_through, phase, name_mbarrier(*wait->barrier), describe_commit(*commit));
+    report.missing("tcgen05.commit by {}, which issued the multiplication, at {}",
+                   name_thread(grid, accumulation.issuer->stamp()), name_mbarrier(*wait->barrier));
     return EarlyPass::kOtherThread;
   }
   const bool elsewhere =
       commit && commit->columns != 0 && accumulation.column - commit->column >= commit->columns;
   if (!labelled && elsewhere) {
-    report.line("early",
-                fmt::format("{}: {} {} was ended by {}, into columns {}-{} of tensor memory", let_through,
-                            phase, name_mbarrier(*wait->barrier), describe_commit(*commit), commit->column,
-                            commit->column + commit->columns - 1));
-    report.line("missing", two_accumulators(*thread.cta, accumulation.column, *wait->barrier, *commit));
+    report.line("early", "{}: {} {} was ended by {}, into columns {}-{} of tensor memory", let_through, phase,
+                name_mbarrier(*wait->barrier), describe_commit(*commit), commit->column,
+                commit->column + commit->columns - 1);
+    report.missing(two_accumulators(*thread.cta, accumulation.column, *wait->barrier, *commit));
     return EarlyPass::kEarlierPhase;
   }
   if (!fresh && (!commit || commit->number > accumulation.latest)) return EarlyPass::kNone;
@@ -122,39 +120,35 @@ EarlyPass explain_earlier_commit(Report& report, const Thread& thread, const Ten
   const bool older = fresh || (says && commit->k_tile != wait->activity.k_tile) ||
                      wait->count > wait->phase - wait->barrier->first_phase;
   if (!older) {
-    report.line("in between",
-                fmt::format("{}: {} {} was ended by {}. This multiplication was issued behind that "
-                            "commit, into the same columns",
-                            let_through, phase, name_mbarrier(*wait->barrier), describe_commit(*commit)));
+    report.line(
+        "in between",
+        "{}: {} {} was ended by {}. This multiplication was issued behind that commit, into the same columns",
+        let_through, phase, name_mbarrier(*wait->barrier), describe_commit(*commit));
     const std::string issuer = name_thread(grid, accumulation.issuer->stamp());
     const LastWait* const released = latest_thread_wait(*accumulation.issuer);
-    report.line(
-        "missing",
-        fmt::format("a wait of {} for the arrival of warp {} behind its tcgen05.wait::ld, before it "
-                    "overwrites the accumulator{}",
-                    issuer, thread.warp(),
-                    released ? fmt::format(": its latest wait for other threads was {}{}", at_text(*released),
-                                           released->phase == released->barrier->first_phase
-                                               ? std::string(kFreshBarrier)
-                                               : fmt::format(", which saw phase {} end", released->phase - 1))
-                             : std::string()));
+    report.missing(
+        "a wait of {} for the arrival of warp {} behind its tcgen05.wait::ld, before it overwrites the "
+        "accumulator{}",
+        issuer, thread.warp(),
+        released ? fmt::format(": its latest wait for other threads was {}{}", at_text(*released),
+                               released->phase == released->barrier->first_phase
+                                   ? std::string(kFreshBarrier)
+                                   : fmt::format(", which saw phase {} end", released->phase - 1))
+                 : std::string());
     return EarlyPass::kOvertaken;
   }
   const std::string for_tile =
       says ? fmt::format("it waited for k-tile {} by", wait->activity.k_tile) : "it waited by";
-  report.line("early",
-              fmt::format("{}: {} parity {} of {}{}", let_through, for_tile, wait->parity,
-                          name_mbarrier(*wait->barrier),
-                          fresh ? std::string(kFreshBarrier)
-                                : fmt::format(", and phase {} of it, which had that parity, was ended by {}",
-                                              wait->phase - 1, describe_commit(*commit))));
+  report.line("early", "{}: {} parity {} of {}{}", let_through, for_tile, wait->parity,
+              name_mbarrier(*wait->barrier),
+              fresh ? std::string(kFreshBarrier)
+                    : fmt::format(", and phase {} of it, which had that parity, was ended by {}",
+                                  wait->phase - 1, describe_commit(*commit)));
   const int wanted = says ? wait->activity.k_tile : k_tile;
-  report.line(
-      "missing",
-      fmt::format("a wait for the phase that a commit behind {} ends. A parity does not tell a phase from "
-                  "the next but one, so a thread waits for every phase of an mbarrier, or for one that "
-                  "has a single phase for it",
-                  wanted >= 0 ? fmt::format("k-tile {}", wanted) : "this multiplication"));
+  report.missing(
+      "a wait for the phase that a commit behind {} ends. A parity does not tell a phase from the next but "
+      "one, so a thread waits for every phase of an mbarrier, or for one that has a single phase for it",
+      wanted >= 0 ? fmt::format("k-tile {}", wanted) : "this multiplication");
   return EarlyPass::kEarlierPhase;
 }
 
@@ -165,13 +159,11 @@ std::string explain_handed_back(Report& report, const Thread& writer, const Tens
     const Mbarrier& barrier = *read.waited_for.barrier;
     const CommitRecord* const commit = commit_that_ended(barrier, read.waited_for.phase - 1);
     if (commit && commit->columns != 0 && column - commit->column >= commit->columns) {
-      report.line(
-          "early",
-          fmt::format("{} read behind its wait at {} for {}: phase {} of it was ended by {}, into columns "
-                      "{}-{} of tensor memory. It reads column {}",
-                      reader, read.waited_for.where.text(), name_mbarrier(barrier), read.waited_for.phase - 1,
-                      describe_commit(*commit), commit->column, commit->column + commit->columns - 1,
-                      column));
+      report.line("early",
+                  "{} read behind its wait at {} for {}: phase {} of it was ended by {}, into columns {}-{} "
+                  "of tensor memory. It reads column {}",
+                  reader, read.waited_for.where.text(), name_mbarrier(barrier), read.waited_for.phase - 1,
+                  describe_commit(*commit), commit->column, commit->column + commit->columns - 1, column);
       return two_accumulators(*read.cta, column, barrier, *commit);
     }
   }
@@ -183,8 +175,7 @@ std::string explain_handed_back(Report& report, const Thread& writer, const Tens
     return fmt::format("a wait for the arrival of {} at {}, behind its tcgen05.wait::ld", reader, barrier);
   }
   if (wait->arrivals.empty()) return {};
-  report.line("waited",
-              fmt::format("{}; these arrivals ended phase {} there:", at_text(*wait), wait->phase - 1));
+  report.line("waited", "{}; these arrivals ended phase {} there:", at_text(*wait), wait->phase - 1);
   report.block(arrivals_text(writer.cta->gang->grid, wait->arrivals));
   const auto own =
       std::find_if(wait->arrivals.begin(), wait->arrivals.end(), [&](const Mbarrier::Event& event) {
@@ -193,8 +184,8 @@ std::string explain_handed_back(Report& report, const Thread& writer, const Tens
       });
   if (own != wait->arrivals.end()) {
     return fmt::format(
-        "an arrival of {} at {} behind its tcgen05.ld at {} and the wait for it: the one at {} that "
-        "ended the phase was for an earlier read",
+        "an arrival of {} at {} behind its tcgen05.ld at {} and the wait for it: the one at {} that ended "
+        "the phase was for an earlier read",
         reader, barrier, read.where.text(), own->where.text());
   }
   std::string missing = fmt::format(
@@ -237,15 +228,14 @@ bool explain_small_expectation(Report& report, const LastWait& wait, const LoadR
   std::string by_cta;
   for (const auto& [key, bytes] : brought)
     by_cta += fmt::format("{}{} by CTA {}", by_cta.empty() ? "" : ", ", bytes, text(grid.cta_id(key - 1)));
-  report.line(
-      "expected",
-      fmt::format("phase {} of {} expected {} bytes ({}) and was over when these had come; the "
-                  "copies of k-tile {} bring {} so far: {}",
-                  wait.phase - 1, name_mbarrier(barrier), expected, places.substr(1), *k_tile, all, by_cta));
-  report.line("missing",
-              fmt::format("{} bytes or more in what is expected: one phase counts all copies of the "
-                          "k-tile, those of every CTA that signals the mbarrier",
-                          all - expected));
+  report.line("expected",
+              "phase {} of {} expected {} bytes ({}) and was over when these had come; the copies of k-tile "
+              "{} bring {} so far: {}",
+              wait.phase - 1, name_mbarrier(barrier), expected, places.substr(1), *k_tile, all, by_cta);
+  report.missing(
+      "{} bytes or more in what is expected: one phase counts all copies of the k-tile, those of every CTA "
+      "that signals the mbarrier",
+      all - expected);
   return true;
 }
 
@@ -282,24 +272,21 @@ bool explain_absent_loader(Report& report, const Gang& gang, const Mbarrier& ful
       const std::string name = member_name(*full.cta, full.offset);
       if (!loads || loaded || !name.ends_with(fmt::format("[{}]", state.activity.stage))) continue;
       const Mbarrier& held = *state.waiting_for;
-      report.line("lacks", fmt::format("the copies of {} ({}), which waits at {} for phase {} of {}",
-                                       name_thread(gang.grid, thread.stamp()), text(state.activity),
-                                       thread.wait.where.text(), held.phase, name_mbarrier(held)));
+      report.line("lacks", "the copies of {} ({}), which waits at {} for phase {} of {}",
+                  name_thread(gang.grid, thread.stamp()), text(state.activity), thread.wait.where.text(),
+                  held.phase, name_mbarrier(held));
       for (const Cta* other : engine.cta(*cta).cluster) {
         const auto& barriers = engine.cta(*other).barrier_at;
         const auto same_place = barriers.find(held.offset);
         if (other == cta || same_place == barriers.end() || same_place->second->phase <= held.phase) continue;
         const CommitRecord* const commit = commit_that_ended(*same_place->second, held.phase);
-        report.line(
-            "differs",
-            fmt::format(
-                "{} is in phase {} already{}", name_mbarrier(*same_place->second), same_place->second->phase,
-                commit ? fmt::format(": {} arrived there", describe_commit(*commit)) : std::string()));
-        report.line("missing",
-                    fmt::format("the same arrival at {}, in CTA {}{}", name_mbarrier(held), text(cta->id),
-                                commit ? ": a commit with .multicast::cluster, and a mask that names rank " +
-                                             std::to_string(cta->rank_in_cluster) + ", too"
-                                       : std::string()));
+        report.line("differs", "{} is in phase {} already{}", name_mbarrier(*same_place->second),
+                    same_place->second->phase,
+                    commit ? fmt::format(": {} arrived there", describe_commit(*commit)) : std::string());
+        report.missing("the same arrival at {}, in CTA {}{}", name_mbarrier(held), text(cta->id),
+                       commit ? ": a commit with .multicast::cluster, and a mask that names rank " +
+                                    std::to_string(cta->rank_in_cluster) + ", too"
+                              : std::string());
         return true;
       }
       // Arrivals at the same place of a CTA where nobody waits for them.
@@ -320,16 +307,14 @@ bool explain_absent_loader(Report& report, const Gang& gang, const Mbarrier& ful
         if (!own) continue;
         std::sort(threads.begin(), threads.end());
         report.line("instead",
-                    fmt::format("{} of CTA {} arrived at {}, at {}: at the mbarrier of their own CTA, where "
-                                "nobody waits",
-                                ranges("thread", threads), text(other->id), name_mbarrier(instead),
-                                instead.events.front().where.text()));
-        report.line(
-            "missing",
-            fmt::format("{} of {} arrivals in phase {} of {}: those of the readers in CTA {}. They go "
-                        "to the mbarrier of CTA {}, by its address there (mapa with rank {})",
-                        held.pending, held.count, held.phase, name_mbarrier(held), text(other->id),
-                        text(cta->id), cta->rank_in_cluster));
+                    "{} of CTA {} arrived at {}, at {}: at the mbarrier of their own CTA, where nobody waits",
+                    ranges("thread", threads), text(other->id), name_mbarrier(instead),
+                    instead.events.front().where.text());
+        report.missing(
+            "{} of {} arrivals in phase {} of {}: those of the readers in CTA {}. They go to the mbarrier of "
+            "CTA {}, by its address there (mapa with rank {})",
+            held.pending, held.count, held.phase, name_mbarrier(held), text(other->id), text(cta->id),
+            cta->rank_in_cluster);
         return true;
       }
       const auto early =
@@ -337,19 +322,17 @@ bool explain_absent_loader(Report& report, const Gang& gang, const Mbarrier& ful
                        [&](const EarlyArrival& one) { return one.arrivals.barrier->offset == held.offset; });
       if (early != engine.early_arrivals.end()) {
         report.line("early", text(gang.grid, *early));
-        report.line(
-            "missing",
-            fmt::format(
-                "an arrival there for what was read, and at {} none for what was not: phases of it "
-                "have ended too soon, and this thread waits for a later one. Each release goes to the "
-                "stage of a wait before it{}: the position that a reader releases moves on as the "
-                "one that it reads, past what others take, too",
-                name_mbarrier(held),
-                early->activity.role ? fmt::format(" (its latest was for stage {})", early->activity.stage)
-                                     : std::string()));
+        report.missing(
+            "an arrival there for what was read, and at {} none for what was not: phases of it have ended "
+            "too soon, and this thread waits for a later one. Each release goes to the stage of a wait "
+            "before it{}: the position that a reader releases moves on as the one that it reads, past what "
+            "others take, too",
+            name_mbarrier(held),
+            early->activity.role ? fmt::format(" (its latest was for stage {})", early->activity.stage)
+                                 : std::string());
         return true;
       }
-      report.line("missing", fmt::format("what ends phase {} of {}", held.phase, name_mbarrier(held)));
+      report.missing("what ends phase {} of {}", held.phase, name_mbarrier(held));
       return true;
     }
   }
@@ -377,15 +360,13 @@ bool explain_idle_peer(Report& report, const Gang& gang, const Mbarrier& full) {
       here = here || (load.barrier == &full && load.phase == full.phase);
     });
     if (here) continue;
-    report.line(
-        "missing",
-        fmt::format(
-            "the copies of CTA {} into CTA {}: it has issued {}, and it is through: {}, and none of its "
-            "threads waits for an mbarrier. A CTA of a cluster loads its share, and releases what it "
-            "is sent, as often as the others do, also where its own tile lies outside of D",
-            text(cta->id), text(full.cta->id), any ? "none for this phase" : "none at all",
-            waits ? fmt::format("it waits at {} {}", waits->wait.where.text(), waits->wait.what)
-                  : std::string("it has returned")));
+    report.missing(
+        "the copies of CTA {} into CTA {}: it has issued {}, and it is through: {}, and none of its threads "
+        "waits for an mbarrier. A CTA of a cluster loads its share, and releases what it is sent, as often "
+        "as the others do, also where its own tile lies outside of D",
+        text(cta->id), text(full.cta->id), any ? "none for this phase" : "none at all",
+        waits ? fmt::format("it waits at {} {}", waits->wait.where.text(), waits->wait.what)
+              : std::string("it has returned"));
     return true;
   }
   return false;

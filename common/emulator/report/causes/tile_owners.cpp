@@ -109,8 +109,7 @@ std::string tile_owners() {
     if (fits(taken, tiles, ctas) && !fits(taken, tiles, ctas / cluster))
       step = fmt::format(
           ". That is what clusters take that go on by {}, the number of CTAs, where their tiles have the "
-          "numbers "
-          "of clusters: there are {} (gridDim.x / {}), and a cluster goes on by so many",
+          "numbers of clusters: there are {} (gridDim.x / {}), and a cluster goes on by so many",
           ctas, ctas / cluster, cluster);
   }
   if (step.empty())
