@@ -442,6 +442,53 @@ class OwnKernels(EmulateTest):
             self.assertEqual(done.returncode, 3, done.stderr)
             self.assertIn(f"\n  missing  {said}", done.stderr)
 
+    def test_a_kernel_that_touches_the_hosts_memory_is_reported(self):
+        text = ("#include <cstdlib>\n#include <vector>\nstruct Parameters { int* x; int table[4]; };\n"
+                "__global__ void k(Parameters p) {\n  p.x[threadIdx.x] = p.table[threadIdx.x % 4];\n}\n"
+                "int main() {\n  std::vector<int> v(64);\n  int local[64];\n  Parameters p{nullptr, {1, 2, 3, 4}};\n  (void)local;\n"
+                "  %s;\n  k<<<1, 64>>>(p);\n  return cudaDeviceSynchronize() == cudaSuccess ? 0 : 1;\n}\n")
+        for pointer, said in (("p.x = (int*)malloc(256)", "bytes that host code has allocated"), ("p.x = new int[64]", "bytes into 256 bytes that host code"),
+                              ("p.x = v.data()", "bytes that host code has allocated"), ("p.x = local", "a variable on the stack of the host")):
+            done = self.emulate(text.replace("%s", pointer))
+            self.assertEqual(done.returncode, 3, pointer + done.stdout + done.stderr)
+            self.assertRegex(done.stderr, rf"(?m)^global-out-of-bounds: a write of 4 bytes of the host's memory in a kernel\n  where    own.cu:5\n"
+                                          rf"  by .*\n  address  .*{said}")
+        for pointer in ("cudaMalloc(&p.x, 256)", "cudaMallocHost(&p.x, 256)"):
+            done = self.emulate(text.replace("%s", pointer))
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+
+    def test_managed_memory_is_for_both_sides(self):
+        text = ("#include <cstdio>\n__global__ void add(int n, float* x, float* y) {\n"
+                "  for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += blockDim.x * gridDim.x) y[i] = x[i] + y[i];\n}\n"
+                "int main() {\n  const int n = 1000;\n  float *x, *y;\n  cudaMallocManaged(&x, n * sizeof(float));\n"
+                "  cudaMallocManaged(&y, n * sizeof(float));\n  for (int i = 0; i < n; i++) {\n    x[i] = 1;\n    y[i] = 2;\n  }\n"
+                "  add<<<3, 256>>>(n, x, y);\n  cudaDeviceSynchronize();\n  int wrong = 0;\n"
+                "  for (int i = 0; i < n; i++) wrong += y[i] != 3;\n  cudaFree(x);\n  cudaFree(y);\n  return wrong != 0;\n}\n")
+        done = self.emulate(text)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        done = self.emulate(text.replace("y[i] = x[i]", "y[i - 2] = x[i]"))
+        self.assertEqual(done.returncode, 3, done.stdout + done.stderr)
+
+    def test_how_a_file_may_be_written(self):
+        kernel = "__global__ void k() {}\n"
+        check = "void check_kernel(emulate::Run&) { k<<<1, 1>>>(); }\n"
+        self.assertEqual(self.sentence(kernel + check + "int main() { return 0; }\n"),
+                         "own.cu has a main and a check_kernel, and either runs the kernels: leave one of them out.")
+        self.assertEqual(self.emulate("\ufeff" + kernel + check).returncode, 0)  # as some editors save it
+        file = self.folder / "two\nlines.cu"
+        file.write_text(kernel + check)
+        done = emulate(file)
+        self.assertEqual((done.returncode, done.stderr), (2, "tools/emulate: error: the file's name holds a line break; "
+                                                             "give it another name.\n"))
+
+    def test_the_kit_is_made_again(self):
+        folder = ROOT / "build/emulator/emulate"
+        kit, kept = folder / "kit", folder / "kit.kept"
+        kit.rename(kept)
+        self.addCleanup(lambda: kept.unlink(missing_ok=True) if kit.exists() else kept.rename(kit))
+        done = self.emulate("__global__ void k() {}\nint main() { k<<<1, 1>>>(); return 0; }\n")
+        self.assertEqual(done.returncode, 0, done.stderr)
+
     def host_code(self, ending, *arguments):
         """A file with a main that launches a kernel and then does that."""
         return self.emulate("#include <cstdlib>\n#include <cstring>\n#include <thread>\n__global__ void k(int* x) { x[0] = 1; }\n"

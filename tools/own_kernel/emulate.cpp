@@ -162,6 +162,7 @@ void run_once(const Options& options, Speed& speed) {
   const HostWatch watch(options.seconds);
   emulate::Run run(options.seed, true);
   const double before = emulator::cpu_seconds_of_grids();
+  emulator::forget_allocations();
   run_host_code(run);
   speed.cpu_seconds += emulator::cpu_seconds_of_grids() - before;
   for (const auto& [unit, count] : run.work()) speed.work[unit] += count;

@@ -382,7 +382,9 @@ void rewrite_clusters(const std::string& text, const std::string& code, const st
 
 }  // namespace
 
-std::string rewrite(const std::string& text, const std::string& path, Backend backend) {
+std::string rewrite(const std::string& file, const std::string& path, Backend backend) {
+  const std::string mark = "\xef\xbb\xbf";  // of UTF-8, which editors write in front; nvcc takes it
+  const std::string text = file.rfind(mark, 0) == 0 ? file.substr(mark.size()) : file;
   const std::string code = blanked(text, false);
   if (find_word(code, "__global__") == std::string::npos)
     throw Refused(path + " has no kernel: no function in it is __global__.");

@@ -16,6 +16,6 @@ class Refused : public std::runtime_error {
 enum class Backend { kEmulator, kGpu };
 
 /// `path`: what reports call the file. Throws Refused.
-std::string rewrite(const std::string& text, const std::string& path, Backend backend);
+std::string rewrite(const std::string& file, const std::string& path, Backend backend);
 
 }  // namespace emulate

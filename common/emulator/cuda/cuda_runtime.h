@@ -24,6 +24,7 @@
 
 #include "cuda_intrinsics.h"
 #include "emulator/instrument/cuda_program.h"
+#include "emulator/instrument/program_memory.h"
 #include "ptx/core.cuh"
 #include "ptx/launch.cuh"
 #include "ptx/shared.cuh"
@@ -75,6 +76,12 @@ cudaError_t cudaMallocAsync(T** memory, std::size_t bytes, gemm::ptx::Stream) {
 template <typename T>
 cudaError_t cudaMallocHost(T** memory, std::size_t bytes) {
   *memory = static_cast<T*>(emulator_cuda::allocate_host(bytes));
+  return cudaSuccess;
+}
+constexpr unsigned cudaMemAttachGlobal = 1;
+template <typename T>
+cudaError_t cudaMallocManaged(T** memory, std::size_t bytes, unsigned = cudaMemAttachGlobal) {
+  *memory = static_cast<T*>(emulator_cuda::allocate_managed(bytes));
   return cudaSuccess;
 }
 inline cudaError_t cudaFree(void* memory) {
@@ -270,6 +277,7 @@ void launch(void (*kernel)(Parameters...), gemm::ptx::LaunchShape shape, Argumen
   const void* handle = reinterpret_cast<const void*>(kernel);
   prepare_launch(handle, shape);
   const std::tuple<Parameters...> values{static_cast<Parameters>(arguments)...};
+  emulator::note_launch_arguments(&values, sizeof values);
   emulator::run_grid(
       shape, nullptr, [&] { std::apply(kernel, values); }, handle);
 }
@@ -325,6 +333,7 @@ struct Launch : Config {
     gemm::ptx::LaunchShape prepared = shape;
     prepare_launch(handle, prepared);
     std::tuple<std::decay_t<Arguments>...> values(std::forward<Arguments>(arguments)...);
+    emulator::note_launch_arguments(&values, sizeof values);
     emulator::run_grid(
         prepared, nullptr, [&] { std::apply(by_name, values); }, handle);
   }

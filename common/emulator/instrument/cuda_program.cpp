@@ -14,7 +14,9 @@
 #include <utility>
 #include <vector>
 
+#include "emulator/instrument/program_memory.h"
 #include "emulator/machine/launch/launch_bounds.h"
+#include "emulator/machine/launch/running_grid.h"
 #include "emulator/machine/machine.h"
 #include "emulator/memory/device_memory.h"
 #include "emulator/report/report.h"
@@ -66,10 +68,18 @@ void* allocate(std::size_t bytes) {
   return memory;
 }
 
+void* allocate_managed(std::size_t bytes) {
+  void* memory = allocate(bytes);
+  emulator::fill(memory, 0, bytes);
+  emulator::share_with_host(memory, bytes);
+  return memory;
+}
+
 void free(void* memory) {
   if (!memory) return;
   if (state().device.erase(memory) == 0)
     throw harness::Error("cudaFree of a pointer that cudaMalloc did not return");
+  emulator::forget_allocation(memory);
   emulator::free_buffer(memory);
 }
 
@@ -83,6 +93,7 @@ void free_everything() {
 void* allocate_host(std::size_t bytes) {
   void* memory = std::malloc(bytes);
   if (!memory) throw std::bad_alloc();
+  emulator::note_allocation(reinterpret_cast<std::uintptr_t>(memory), bytes, false);
   return memory;
 }
 
@@ -157,6 +168,52 @@ void fail_assertion(const char* expression, const char* file, unsigned line) {
 }
 
 }  // namespace emulator_cuda
+
+/// What objcopy makes of the functions that allocate and free, in a kernel's object.
+namespace {
+void* noted(void* memory, std::size_t bytes) {
+  emulator::note_allocation(reinterpret_cast<std::uintptr_t>(memory), bytes,
+                            emulator::context.thread == nullptr && !emulator::is_running_grid());
+  return memory;
+}
+}  // namespace
+extern "C" {
+void* emulator_malloc(std::size_t bytes);
+void* emulator_calloc(std::size_t count, std::size_t bytes);
+void* emulator_new(std::size_t bytes);
+void* emulator_new_array(std::size_t bytes);
+void emulator_free(void* memory);
+void emulator_delete(void* memory);
+void emulator_delete_sized(void* memory, std::size_t bytes);
+void emulator_delete_array(void* memory);
+void emulator_free(void* memory) {
+  emulator::forget_allocation(memory);
+  std::free(memory);
+}
+void emulator_delete(void* memory) {
+  emulator::forget_allocation(memory);
+  ::operator delete(memory);
+}
+void emulator_delete_sized(void* memory, std::size_t) {
+  emulator_delete(memory);
+}
+void emulator_delete_array(void* memory) {
+  emulator::forget_allocation(memory);
+  ::operator delete[](memory);
+}
+void* emulator_malloc(std::size_t bytes) {
+  return noted(std::malloc(bytes), bytes);
+}
+void* emulator_calloc(std::size_t count, std::size_t bytes) {
+  return noted(std::calloc(count, bytes), count * bytes);
+}
+void* emulator_new(std::size_t bytes) {
+  return noted(::operator new(bytes), bytes);
+}
+void* emulator_new_array(std::size_t bytes) {
+  return noted(::operator new[](bytes), bytes);
+}
+}
 
 /// What objcopy makes of the C library's __assert_fail in a kernel's object.
 extern "C" [[noreturn]] void emulator_assert_fail(const char* expression, const char* file, unsigned line,

@@ -12,6 +12,8 @@ namespace emulator_cuda {
 /// The name of the next allocation, for reports: "x" instead of "allocation 3".
 void name_next_allocation(const std::string& name);
 void* allocate(std::size_t bytes);
+/// Of both sides: what it holds counts as written, and host code may touch it.
+void* allocate_managed(std::size_t bytes);
 void free(void* memory);
 /// Frees what a run has left, so that the next one begins as the first did.
 void free_everything();

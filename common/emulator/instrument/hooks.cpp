@@ -5,12 +5,14 @@
 // The names and their meaning are the compilers': g++ and clang emit the same ones, clang also __tsan_memcpy
 // and its kin. An exception cannot pass the calls (the compiler takes them for functions that do not throw),
 // so that a report abandons the thread where it is (Thread::in_hook).
+#include <fmt/format.h>
 #include <link.h>
 
 #include <algorithm>
 #include <bit>
 #include <cstdint>
 #include <cstring>
+#include <string>
 
 #include "emulator/instrument/program_memory.h"
 #include "emulator/machine/attention.h"
@@ -18,6 +20,7 @@
 #include "emulator/machine/machine.h"
 #include "emulator/memory/atomics.h"
 #include "emulator/memory/shared_space.h"
+#include "emulator/report/report.h"
 #include "emulator/report/symbols.h"
 
 namespace emulator {
@@ -109,6 +112,40 @@ inline void global_access(void* address, Access access, Where where) {
   }
 }
 
+/// Code of the emulator's own headers and of the library's, compiled with the kernel: it reads what describes
+/// the launch. The latest places are remembered, because it takes long to find a line.
+bool is_of_headers(Where where) {
+  constexpr std::size_t kRemembered = 64;
+  static constinit thread_local std::uint64_t remembered[kRemembered] = {};
+  std::uint64_t& place = remembered[(where.packed() >> 16) % kRemembered];
+  if (place == where.packed()) return true;
+  const std::string text = where.text();
+  const bool found = text.find("emulator/") != std::string::npos || text.find("/c++/") != std::string::npos ||
+                     text.rfind("own_kernel/emulate.h", 0) == 0 || text.rfind("common/", 0) == 0 ||
+                     text.rfind("(unknown", 0) == 0;
+  if (found) place = where.packed();
+  return found;
+}
+
+/// A kernel touches what belongs to the host, or to nobody who needs to know.
+[[gnu::noinline]] void check_private(std::uintptr_t address, unsigned bytes, Access access, Where where) {
+  const std::string place = describe_host_memory(address);
+  if (place.empty() || is_of_headers(where)) return;
+  const InHook hook(*context.thread);
+  fail("global-out-of-bounds",
+       Report(fmt::format("a {} of {} bytes of the host's memory in a kernel",
+                          access == Access::kRead ? "read" : "write", bytes))
+           .line("where", where.text())
+           .line("by", name_thread(*context.thread))
+           .line("address", place)
+           .line("missing",
+                 "device memory: cudaMalloc, and cudaMemcpy before and after the launch. Only what "
+                 "cudaMallocHost has pinned is for both")
+           .rule("a kernel touches only memory that was allocated for the device",
+                 "CUDA C++ Programming Guide, \"Device Memory\"")
+           .str());
+}
+
 template <unsigned kLog2>
 inline void access(void* pointer, Access kind, const void* caller) {
   const Context& c = context;
@@ -120,7 +157,11 @@ inline void access(void* pointer, Access kind, const void* caller) {
     return;
   }
   const Space space = space_of(address, c);
-  if (space == Space::kPrivate) return;
+  if (space == Space::kPrivate) {
+    if (may_be_host_memory(address)) [[unlikely]]
+      check_private(address, 1u << kLog2, kind, where);
+    return;
+  }
   const InHook hook(*c.thread);
   if (stores_same_value) [[unlikely]]
     settle_same_value();

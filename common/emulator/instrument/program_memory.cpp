@@ -2,7 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <atomic>
+#include <pthread.h>
+
+#include <algorithm>
+#include <map>
+#include <mutex>
 #include <utility>
 
 #include "emulator/memory/device_memory.h"
@@ -10,6 +14,7 @@
 namespace emulator {
 
 constinit ProgramMemory program_memory[kProgramSections];
+constinit HostMemory host_memory;
 
 namespace {
 
@@ -20,7 +25,97 @@ struct HostAccess {
 };
 HostAccess first_access;
 
+struct Range {
+  std::uintptr_t begin = 0, end = 0;
+};
+
+/// Kernels of one launch look at it from several OS threads.
+struct HostRanges {
+  std::mutex mutex;
+  std::map<std::uintptr_t, std::uintptr_t> heap;     // begin -> end; none overlap
+  std::map<std::uintptr_t, std::uintptr_t> managed;  // the same
+  Range stack, arguments;
+};
+HostRanges& host_ranges() {
+  static HostRanges& ranges = *new HostRanges;  // host code may allocate after the end of main
+  return ranges;
+}
+
+Range stack_of_calling_thread() {
+  static thread_local const Range stack = [] {
+    pthread_attr_t attributes;
+    void* begin = nullptr;
+    std::size_t bytes = 0;
+    if (pthread_getattr_np(pthread_self(), &attributes) != 0) return Range{};
+    pthread_attr_getstack(&attributes, &begin, &bytes);
+    pthread_attr_destroy(&attributes);
+    const auto first = reinterpret_cast<std::uintptr_t>(begin);
+    return Range{first, first + bytes};
+  }();
+  return stack;
+}
+
+void widen(const Range& range) {
+  const std::uintptr_t begin = host_memory.begin.load(std::memory_order_relaxed);
+  if (begin == 0 || range.begin < begin) host_memory.begin.store(range.begin, std::memory_order_relaxed);
+  if (range.end > host_memory.end.load(std::memory_order_relaxed))
+    host_memory.end.store(range.end, std::memory_order_relaxed);
+}
+
 }  // namespace
+
+void note_launch_arguments(const void* arguments, std::size_t bytes) {
+  const auto first = reinterpret_cast<std::uintptr_t>(arguments);
+  const Range stack = stack_of_calling_thread();
+  if (first < stack.begin || first >= stack.end) return;
+  HostRanges& ranges = host_ranges();
+  const std::lock_guard lock(ranges.mutex);
+  // Below the arguments lies what the launch itself needs.
+  ranges.stack = {first, stack.end};
+  ranges.arguments = {first, first + bytes};
+  widen(ranges.stack);
+}
+
+void note_allocation(std::uintptr_t begin, std::size_t bytes, bool by_host) {
+  if (begin == 0 || bytes == 0) return;
+  const Range range{begin, begin + bytes};
+  HostRanges& ranges = host_ranges();
+  const std::lock_guard lock(ranges.mutex);
+  // What lay there before was freed.
+  auto at = ranges.heap.upper_bound(range.begin);
+  if (at != ranges.heap.begin() && std::prev(at)->second > range.begin) --at;
+  while (at != ranges.heap.end() && at->first < range.end) at = ranges.heap.erase(at);
+  if (!by_host) return;
+  ranges.heap[range.begin] = range.end;
+  widen(range);
+}
+
+void forget_allocation(const void* memory) {
+  HostRanges& ranges = host_ranges();
+  const std::lock_guard lock(ranges.mutex);
+  ranges.heap.erase(reinterpret_cast<std::uintptr_t>(memory));
+  ranges.managed.erase(reinterpret_cast<std::uintptr_t>(memory));
+}
+
+void forget_allocations() {
+  HostRanges& ranges = host_ranges();
+  const std::lock_guard lock(ranges.mutex);
+  ranges.heap.clear();
+  ranges.managed.clear();  // the buffers of the run before are freed
+}
+
+std::string describe_host_memory(std::uintptr_t address) {
+  HostRanges& ranges = host_ranges();
+  const std::lock_guard lock(ranges.mutex);
+  if (address - ranges.arguments.begin < ranges.arguments.end - ranges.arguments.begin) return {};
+  if (address - ranges.stack.begin < ranges.stack.end - ranges.stack.begin)
+    return "a variable on the stack of the host";
+  const auto after = ranges.heap.upper_bound(address);
+  if (after == ranges.heap.begin() || std::prev(after)->second <= address) return {};
+  const auto& [begin, end] = *std::prev(after);
+  return fmt::format("{} bytes into {} bytes that host code has allocated with malloc, new or a container",
+                     address - begin, end - begin);
+}
 
 void register_program_memory(const void* begin, const void* end) {
   const auto first = reinterpret_cast<std::uintptr_t>(begin);
@@ -31,8 +126,19 @@ void register_program_memory(const void* begin, const void* end) {
   adopt_program_buffer(first, last - first);
 }
 
+void share_with_host(const void* memory, std::size_t bytes) {
+  HostRanges& ranges = host_ranges();
+  const std::lock_guard lock(ranges.mutex);
+  const auto begin = reinterpret_cast<std::uintptr_t>(memory);
+  ranges.managed[begin] = begin + bytes;
+}
+
 void note_host_access(std::uintptr_t address, Access access, Where where) {
   if (address - device_space.begin >= device_space.slots << kSlotLog2 || first_access.address != 0) return;
+  HostRanges& ranges = host_ranges();
+  const std::lock_guard lock(ranges.mutex);
+  const auto after = ranges.managed.upper_bound(address);
+  if (after != ranges.managed.begin() && std::prev(after)->second > address) return;
   first_access = {address, access, where};
 }
 

@@ -2,6 +2,7 @@
 // and host code that dereferences device pointers.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -30,7 +31,37 @@ void register_program_memory(const void* begin, const void* end);
 
 /// Host code touches these bytes: the first time that they are device memory is kept.
 void note_host_access(std::uintptr_t address, Access access, Where where);
+/// Managed memory, which both sides may touch.
+void share_with_host(const void* memory, std::size_t bytes);
 /// A sentence about it, or nothing; forgets it.
 std::string take_host_access();
+
+/// What no kernel may touch: what the host code of the file has on its stack, and what it has allocated with
+/// malloc, new or a container. The range around all of it, so that most accesses need no look at the list.
+struct HostMemory {
+  std::atomic<std::uintptr_t> begin{0}, end{0};
+};
+extern constinit HostMemory host_memory;
+
+/// A kernel is launched from the calling thread: its stack is the host's, but for the arguments, which the
+/// threads of the grid copy.
+void note_launch_arguments(const void* arguments, std::size_t bytes);
+/// An allocation by the file's own code. What a kernel allocates, and what is pinned, both sides may touch.
+void note_allocation(std::uintptr_t begin, std::size_t bytes, bool by_host);
+void forget_allocation(const void* memory);
+/// A run of the host code begins. What it has left of an earlier one may have been freed elsewhere.
+void forget_allocations();
+/// "16 bytes into 1024 bytes that ...", or nothing where the address is none of the host's.
+std::string describe_host_memory(std::uintptr_t address);
+
+/// Whether a kernel's thread that runs on the calling fiber may touch the address, as far as the range tells.
+inline bool may_be_host_memory(std::uintptr_t address) {
+  constexpr std::uintptr_t kNear = 64 * 1024;  // its own stack
+  const auto here = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
+  return address - (here - kNear) >= 2 * kNear &&
+         address - host_memory.begin.load(std::memory_order_relaxed) <
+             host_memory.end.load(std::memory_order_relaxed) -
+                 host_memory.begin.load(std::memory_order_relaxed);
+}
 
 }  // namespace emulator
