@@ -1,13 +1,16 @@
-"""Presets, containers, hooks, the hosted workflow, the editor's settings, decisions and the changelog.
+"""Presets, containers, hooks, the hosted workflows, templates, the editor's settings, decisions, the changelog and releases.
 
 What can be checked without their programs is checked always; linters are asked where they are installed. Nobody has run the
 workflow and the containers on a hosted service yet.
 """
 import json
 import os
+import pathlib
 import re
 import shutil
 import subprocess
+import sys
+import tempfile
 import unittest
 
 from markdown import Page
@@ -15,6 +18,7 @@ from sandbox import ROOT
 from test_markdown import link_problems, name_problems
 
 WORKFLOW = ".github/workflows/ci.yml"
+RELEASE = ".github/workflows/release.yml"
 
 
 def read(name):
@@ -99,8 +103,88 @@ class Workflow(unittest.TestCase):
             self.assertTrue(os.access(ROOT / tool, os.X_OK))
 
     def test_it_is_said_that_nobody_has_run_them(self):
-        for name in (WORKFLOW, "Dockerfile", "CONTRIBUTING.md"):
-            self.assertRegex(read(name), r"(?s)not\s+run\s+on\s+(the|a)\s+hosted\s+service\s+yet|nobody\s+has\s+built\s+it\s+on\s+a\s+hosted\s+service\s+yet")
+        for name in (WORKFLOW, RELEASE, "Dockerfile", "CONTRIBUTING.md"):
+            self.assertRegex(read(name), r"(?s)not\s+run[\s#]+on\s+(the|a)\s+hosted\s+service\s+yet|nobody\s+has\s+built\s+it\s+on\s+a\s+hosted\s+service\s+yet")
+
+
+class Templates(unittest.TestCase):
+    """What the hosting service shows to those who write an issue or a pull request, and whom it asks."""
+
+    def test_issue_templates_have_a_name_and_say_what_they_are_for(self):
+        paths = sorted((ROOT / ".github/ISSUE_TEMPLATE").glob("*.md"))
+        self.assertGreaterEqual(len(paths), 3)
+        for path in paths:
+            head = re.match(r"---\n(.*?)\n---\n\n", path.read_text(encoding="utf-8"), re.DOTALL)
+            self.assertIsNotNone(head, path.name)
+            fields = dict(line.split(": ", 1) for line in head[1].splitlines())
+            self.assertLessEqual({"name", "about"}, set(fields), path.name)
+            self.assertTrue(fields["name"] and fields["about"], path.name)
+        self.assertIn("Times of a card", "".join(path.read_text(encoding="utf-8") for path in paths))
+
+    def test_their_links_paths_and_commands_exist(self):
+        for path in [*sorted((ROOT / ".github/ISSUE_TEMPLATE").glob("*.md")), ROOT / ".github/PULL_REQUEST_TEMPLATE.md", ROOT / "SECURITY.md"]:
+            name, text = str(path.relative_to(ROOT)), path.read_text(encoding="utf-8")
+            page = Page(text)
+            self.assertEqual([*link_problems(name, page), *name_problems(name, page)], [])
+            for file in re.findall(r"(?:docs/)?[\w-]+\.md|tools/\w+(?:-\w+)?", text):
+                self.assertTrue((ROOT / file).exists(), f"{name}: {file}")
+
+    def test_owners_own_what_is_there(self):
+        lines = [line.split() for line in read(".github/CODEOWNERS").splitlines() if line and not line.startswith("#")]
+        self.assertEqual(lines[0][0], "*")
+        for pattern, *owners in lines:
+            self.assertTrue(owners and all(owner.startswith("@") for owner in owners), pattern)
+            self.assertTrue(pattern == "*" or (ROOT / pattern.strip("/")).exists(), pattern)
+
+    def test_the_citation_has_the_licence_and_the_authors_of_the_licence(self):
+        text, licence = read("CITATION.cff"), read("LICENSE")
+        self.assertTrue(licence.startswith("MIT License") and "\nlicense: MIT\n" in text)
+        self.assertIn(re.search(r"Copyright \(c\) \d+ (.*)", licence)[1], text)
+
+
+class Releases(unittest.TestCase):
+    """tools/release_notes.py, and the workflow that calls it."""
+
+    def setUp(self):
+        self.root = pathlib.Path(tempfile.mkdtemp(prefix="gemm-steps-test."))
+        self.addCleanup(shutil.rmtree, self.root)
+        shutil.copytree(ROOT / "tools/lib", self.root / "tools/lib", ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copy(ROOT / "tools/release_notes.py", self.root / "tools")
+        self.write("# Changelog\n\n## Unreleased\n\n### Added\n\n- new\n\n## 2026-11-21\n\n### Fixed\n\n- [a](docs/a.md#x), [b](https://b.c), [d](#e)\n\n"
+                   "## 2026-11-20\n")
+
+    def write(self, text):
+        (self.root / "CHANGELOG.md").write_text(text, encoding="utf-8")
+
+    def notes(self, *arguments):
+        return subprocess.run([sys.executable, "-B", "tools/release_notes.py", *arguments], cwd=self.root, capture_output=True, text=True, check=False)
+
+    def test_notes_are_the_section_of_the_tag(self):
+        self.assertEqual(self.notes("v2026-11-21").stdout, "### Fixed\n\n- [a](docs/a.md#x), [b](https://b.c), [d](#e)\n")
+        self.assertEqual(self.notes("v2026-11-21", "--links", "https://h/r/blob/v1/").stdout,
+                         "### Fixed\n\n- [a](https://h/r/blob/v1/docs/a.md#x), [b](https://b.c), [d](#e)\n")
+
+    def test_a_tag_without_a_section_is_refused(self):
+        for tag, part in (("v2026-11-22", "did you mean 'v2026-11-21'?"), ("2026-11-21", "its tag is 'v2026-11-21'"),
+                          ("vUnreleased", "no section for the tag 'vUnreleased'"), ("v2026-11-20", "'2026-11-20' of CHANGELOG.md is empty")):
+            done = self.notes(tag)
+            self.assertEqual((done.returncode, done.stdout, len(done.stderr.splitlines())), (2, "", 1), done.stderr)
+            self.assertIn(part, done.stderr)
+        self.write("# Changelog\n\n## Unreleased\n")
+        self.assertIn("it has none of a release yet", self.notes("v1").stderr)
+
+    def test_the_workflow_calls_it_for_tags_alone(self):
+        text = read(RELEASE)
+        self.assertRegex(text, r'(?m)^on:\n  push:\n    tags: \["v\*"\]\n\npermissions:\n  contents: write$')
+        self.assertIn('tools/release_notes.py "$GITHUB_REF_NAME" --links ', text)
+        self.assertTrue(os.access(ROOT / "tools/release_notes.py", os.X_OK))
+
+    def test_every_section_of_the_changelog_can_be_released(self):
+        shutil.copy(ROOT / "CHANGELOG.md", self.root)
+        days = re.findall(r"(?m)^## (\d.*)$", read("CHANGELOG.md"))
+        self.assertTrue(days)
+        for day in days:
+            self.assertIn("\n- ", self.notes(f"v{day}").stdout)
 
 
 class Linters(unittest.TestCase):
@@ -114,10 +198,10 @@ class Linters(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
 
     def test_actionlint_takes_the_workflow(self):
-        self.ask("actionlint", WORKFLOW)
+        self.ask("actionlint", WORKFLOW, RELEASE)
 
     def test_check_jsonschema_takes_the_workflow(self):
-        self.ask("check-jsonschema", "--builtin-schema", "vendor.github-workflows", WORKFLOW)
+        self.ask("check-jsonschema", "--builtin-schema", "vendor.github-workflows", WORKFLOW, RELEASE)
 
     def test_check_jsonschema_takes_the_schemas_of_records(self):
         self.ask("check-jsonschema", "--check-metaschema", *sorted(map(str, (ROOT / "docs/schemas").glob("*.json"))))
@@ -128,7 +212,12 @@ class Linters(unittest.TestCase):
 
     def test_yamllint_takes_all_yaml(self):
         rules = "{extends: default, rules: {line-length: {max: 130}, document-start: disable, truthy: {check-keys: false}}}"
-        self.ask("yamllint", "-d", rules, WORKFLOW, ".pre-commit-config.yaml", ".clangd")
+        self.ask("yamllint", "-d", rules, WORKFLOW, RELEASE, ".github/ISSUE_TEMPLATE/config.yml", "CITATION.cff", ".pre-commit-config.yaml",
+                 ".clangd")
+
+    def test_check_jsonschema_takes_the_citation_and_the_issues_settings(self):
+        for schema, path in (("citation-file-format", "CITATION.cff"), ("github-issue-config", ".github/ISSUE_TEMPLATE/config.yml")):
+            self.ask("check-jsonschema", "--builtin-schema", f"vendor.{schema}", path)
 
     def test_hadolint_takes_the_dockerfile(self):
         self.ask("hadolint", "Dockerfile")
