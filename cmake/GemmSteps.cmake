@@ -186,6 +186,12 @@ if(GEMM_STEPS_BACKEND STREQUAL "emulator" AND NOT GEMM_STEPS_SANITIZE)
   target_link_libraries(steps_for_lint PRIVATE gemm_options gemm_kernel_options gemm_headers)
 endif()
 gemm_add_program(compare ${GEMM_STEPS})
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/steps/steps.json")
+add_custom_target(
+  describe_steps
+  COMMAND compare --describe | python3 -B "${PROJECT_SOURCE_DIR}/tools/lib/steps.py" >"${PROJECT_BINARY_DIR}/steps.json"
+  COMMAND "${CMAKE_COMMAND}" -E copy_if_different "${PROJECT_BINARY_DIR}/steps.json" "${PROJECT_SOURCE_DIR}/steps/steps.json"
+  COMMENT "steps/steps.json")
 add_custom_target(programs DEPENDS compare ${GEMM_STEPS})
 
 gemm_step_table(${GEMM_STEPS})

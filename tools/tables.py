@@ -61,7 +61,7 @@ from program import UserError
 from record_rules import identity, median_interval
 from records import (MODES, ROOT, default_shape, find_shape, load, load_record, mode_text, nearest, paired, pretty_name,
                      pretty_shape, relative, selected)
-from steps import builds_on
+from steps import builds_on, descriptions, steps
 
 
 def interval(ratio):
@@ -183,20 +183,20 @@ def caption(record, path, lead):
 
 
 PARTS = {1: "I · CUDA cores", 4: "II · tensor cores, Ampere style", 8: "III · Hopper (sm_90a)", 30: "IV · epilogues",
-         40: "V · operands and types", 50: "VI · many, small, chained",
-         70: "VIII · Blackwell (sm_100a), without a time"}  # by their first step
+         40: "V · operands and types", 50: "VI · many, small, chained", 60: "VII · two GPUs",
+         70: "VIII · Blackwell (sm_100a), without a time"}  # by the number from which on steps belong to it
 
 
 def course_table(record, path, options, document):
     shape = find_shape(record, options["shape"]) if "shape" in options else default_shape(record)
-    steps = [c for c in shape["contestants"] if c["kind"] == "step"]
+    timed = [c for c in shape["contestants"] if c["kind"] == "step"]
     rows = []
-    for kernel in sorted(ROOT.glob("steps/[0-9][0-9]_*/kernel.cuh")):
-        step = kernel.parent.name
-        title = re.search(r'\.title\s*=\s*((?:"[^"]*"\s*)+)', kernel.read_text(encoding="utf-8"))
-        fastest = min((c for c in steps if c["name"] == step), key=lambda c: c["median_us"], default=None)
-        rows.append([PARTS.get(int(step[:2]), ""), linked_name({"name": step, "kind": "step"}, document),
-                     "".join(re.findall(r'"([^"]*)"', title[1])) if title else "–",
+    described, part = descriptions(), None
+    for step in steps():
+        before, part = part, PARTS[max((first for first in PARTS if first <= int(step[:2])), default=1)]
+        fastest = min((c for c in timed if c["name"] == step), key=lambda c: c["median_us"], default=None)
+        rows.append(["" if part == before else part, linked_name({"name": step, "kind": "step"}, document),
+                     described[step]["title"] if step in described else "–",
                      significant(fastest["tflops"]) if fastest else "–",
                      VALUES["cublaslt"](fastest) if fastest else "–"])
     headings = ["part", "step", "the one new idea", "TFLOP/s", "of cuBLASLt"]

@@ -3,10 +3,14 @@ import os
 import pathlib
 import shutil
 import subprocess
+import sys
 import tempfile
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tools/lib"))
+import steps  # noqa: E402 (the path comes first)
+
 COMMANDS = """awk basename bash cat chmod cmp comm cut date dirname du env false flock git grep head ln ls mkdir mktemp mv nproc
 paste printf python3 realpath rm rmdir sed sh sha256sum sleep sort stat tail tee touch tr true uname wc xargs""".split()
 NOBODY = 65534
@@ -22,16 +26,25 @@ class SandboxTest(unittest.TestCase):
         self.bin = self.folder / "bin"
         self.log = self.folder / "calls"
         self.bin.mkdir()
+        self.described = {}
         ignore = shutil.ignore_patterns("__pycache__")
         shutil.copytree(ROOT / "tools", self.repository / "tools", ignore=ignore)
         for step in ("01_naive", "02_shared_tile", "03_register_tile"):
             folder = self.repository / "steps" / step
             folder.mkdir(parents=True)
-            (folder / "kernel.cuh").write_text("#pragma once\n.architecture = Architecture::kSm80,\n")
+            (folder / "kernel.cuh").write_text("#pragma once\n")
+            self.describe(step)
         for command in COMMANDS:
             found = shutil.which(command)
             if found:
                 (self.bin / command).symlink_to(found)
+
+    def describe(self, step, **fields):
+        """What steps/steps.json says of a step."""
+        known = self.described.get(step, {"title": "", "builds_on": "", "architecture": "80"})
+        self.described[step] = {"name": step, **known, **fields}
+        text = steps.text_of_descriptions(self.described[name] for name in sorted(self.described))
+        (self.repository / "steps/steps.json").write_text(text, encoding="utf-8")
 
     def fake(self, name, body):
         """Puts a command on the PATH. Its calls are logged to self.log."""

@@ -293,10 +293,6 @@ class ScriptTest(SandboxTest):
         path.write_text(f'#!/bin/bash\necho "{name} got: $*"\n{body}\n')
         path.chmod(0o755)
 
-    def title(self, step, text):
-        (self.repository / "steps" / step / "kernel.cuh").write_text(
-            f'inline const Step kStep{{\n    .name = "{step}",\n    .title = {text},\n    .unit = MathUnit::kFma}};\n')
-
 
 class RunSteps(ScriptTest):
     """tools/run."""
@@ -308,9 +304,9 @@ class RunSteps(ScriptTest):
         self.program("03_register_tile", "exit 1")
 
     def test_alone_it_lists_the_steps_with_their_titles(self):
-        self.title("01_naive", '"one thread, one output"')
-        self.title("02_shared_tile", '"a tile in shared memory, "\n              "reused by the block"')
-        self.title("03_register_tile", '"a micro-tile"')
+        self.describe("01_naive", title="one thread, one output")
+        self.describe("02_shared_tile", title="a tile in shared memory, reused by the block")
+        self.describe("03_register_tile", title="a micro-tile")
         done = self.run_tool("run")
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         self.assertEqual(done.stdout.splitlines()[:3], [
@@ -321,7 +317,7 @@ class RunSteps(ScriptTest):
 
     def test_the_list_fits_a_narrow_terminal(self):
         (self.bin / "stty").symlink_to(shutil.which("stty"))
-        self.title("01_naive", '"' + " ".join(["one", "thread,", "one", "output"] * 5) + '"')
+        self.describe("01_naive", title=" ".join(["one", "thread,", "one", "output"] * 5))
         status, shown = on_terminal([str(self.repository / "tools/run")], 60, env={"PATH": str(self.bin)})
         self.assertEqual(status, 0, shown)
         lines = shown.split("\n\n")[0].splitlines()

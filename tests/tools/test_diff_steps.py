@@ -50,21 +50,21 @@ class DiffSteps(SandboxTest):
         self.assertEqual(self.rows()[2][4], "above the budget of 120")
 
     def test_a_step_is_compared_with_the_one_it_builds_on(self):
-        names = '    .builds_on = "01_naive",\n'
-        self.write("03_register_tile", FIRST + names + "int third();\n")
+        self.describe("03_register_tile", builds_on="01_naive")
+        self.write("03_register_tile", FIRST + "int third();\nint fourth();\n")
         self.assertEqual(self.rows()[2], ["03_register_tile", "7", "2", "0", "over 01_naive"])
         done = self.run_tool("diff-steps", "03")
         self.assertEqual(done.stdout.splitlines()[0], "--- steps/01_naive/kernel.cuh")
         self.assertTrue(done.stdout.endswith("\n2 new lines of code, 0 dropped\n"), done.stdout)
         done = self.run_tool("diff-steps", "02", "03")  # both named: that is what is compared
         self.assertEqual(done.stdout.splitlines()[0], "--- steps/02_shared_tile/kernel.cuh")
-        self.write("03_register_tile", FIRST + names + "".join(f"int more{i}();\n" for i in range(120)))
+        self.write("03_register_tile", FIRST + "".join(f"int more{i}();\n" for i in range(121)))
         self.assertEqual(self.rows()[2][4], "over 01_naive  above the budget of 120")
 
     def test_a_step_that_builds_on_none_before_it_is_refused(self):
         for base in ("00_nothing", "03_register_tile", "03"):
-            self.write("02_shared_tile", f'    .builds_on = "{base}",\n')
-            self.assert_refused(self.run_tool("diff-steps", "02"), "steps/02_shared_tile/kernel.cuh", f"'{base}'",
+            self.describe("02_shared_tile", builds_on=base)
+            self.assert_refused(self.run_tool("diff-steps", "02"), "02_shared_tile", f"'{base}'",
                                 "not a step before it")
             done = self.run_tool("diff-steps")
             self.assertEqual(done.returncode, 2)

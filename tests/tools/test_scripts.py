@@ -271,9 +271,6 @@ class Machine(SandboxTest):
     def choose(self, wanted="auto", step="01_naive", **environment):
         return self.shell(f'find_cuda; choose_backend {wanted} {step}; echo "$backend: $reason"', **environment)
 
-    def declare(self, step, architecture):
-        (self.repository / "steps" / step / "kernel.cuh").write_text(f"    .architecture = Architecture::{architecture},\n")
-
     def gpu(self, name, capability):
         self.fake("nvidia-smi", f'echo "{name}, {capability}"')
 
@@ -297,8 +294,8 @@ class Machine(SandboxTest):
 
     def test_hopper_steps_need_hopper(self):
         self.gpu("NVIDIA A100", "8.0")
-        self.declare("03_register_tile", "kSm80")
-        self.declare("02_shared_tile", "kSm90a")
+        self.describe("03_register_tile", architecture="80")
+        self.describe("02_shared_tile", architecture="90a")
         self.assertTrue(self.choose(step="03_register_tile", CUDACXX=str(self.nvcc)).stdout.startswith("gpu"))
         needs_hopper = "emulator: 02_shared_tile needs Hopper (compute capability 9.0) and {} is not\n"
         for steps in ("02_shared_tile", "01_naive 02_shared_tile 03_register_tile"):
@@ -308,7 +305,7 @@ class Machine(SandboxTest):
                          needs_hopper.format("NVIDIA B200"))
 
     def test_blackwell_steps_need_blackwell(self):
-        self.declare("02_shared_tile", "kSm100a")
+        self.describe("02_shared_tile", architecture="100a")
         self.gpu("NVIDIA H200", "9.0")
         self.assertEqual(self.choose(step="02_shared_tile", CUDACXX=str(self.nvcc)).stdout,
                          "emulator: 02_shared_tile needs Blackwell (compute capability 10.0) and NVIDIA H200 is not\n")
@@ -317,30 +314,25 @@ class Machine(SandboxTest):
 
     def test_a_step_that_does_not_say_which_gpus_it_is_for_is_refused(self):
         self.gpu("NVIDIA H200", "9.0")
-        for text in ("#pragma once\n", "    .architecture = Architecture::kSm86,\n"):
-            kernel = self.repository / "steps/02_shared_tile/kernel.cuh"
-            kernel.write_text(text)
-            self.assert_refused(self.choose(step="02_shared_tile", CUDACXX=str(self.nvcc)),
-                                "steps/02_shared_tile/kernel.cuh does not say which GPUs it is for", "Architecture::kSm80")
-            done = self.cmake_architecture(kernel)
-            self.assertNotEqual(done.returncode, 0)
-            self.assertIn("steps/02_shared_tile/kernel.cuh does not say which GPUs it is for", " ".join(done.stderr.split()))
+        self.describe("02_shared_tile", architecture="86")
+        says = "steps/steps.json does not say which GPUs 02_shared_tile is for"
+        self.assert_refused(self.choose(step="02_shared_tile", CUDACXX=str(self.nvcc)), says, "describe_steps")
+        done = self.cmake_architecture("02_shared_tile")
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn(says, " ".join(done.stderr.split()))
 
-    def cmake_architecture(self, kernel):
+    def cmake_architecture(self, step):
         script = self.folder / "script.cmake"
-        script.write_text(f'include("{ROOT}/cmake/GemmArchitecture.cmake")\n'
-                          f'gemm_step_architecture("{kernel}" found)\nmessage("${{found}}")\n')
+        script.write_text(f'set(GEMM_STEPS_BACKEND gpu)\ninclude("{ROOT}/cmake/GemmArchitecture.cmake")\n'
+                          f'gemm_step_architecture("{self.repository}/steps/{step}/kernel.cuh" found)\nmessage("${{found}}")\n')
         return subprocess.run(["cmake", "-P", script], capture_output=True, text=True, check=False)
 
-    def test_cmake_and_the_scripts_read_the_same_architecture_of_every_step(self):
-        for kernel in sorted(ROOT.glob("steps/[0-9][0-9]_*/kernel.cuh")):
-            step = kernel.parent.name
-            copy = self.repository / "steps" / step / "kernel.cuh"
-            copy.parent.mkdir(exist_ok=True)
-            copy.write_text(kernel.read_text(encoding="utf-8"))
-            done = self.shell(f'find_architecture {step}; echo "kSm$architecture"')
-            self.assertEqual(done.stderr, "")
-            self.assertEqual(self.cmake_architecture(kernel).stderr, done.stdout)
+    def test_cmake_and_the_scripts_read_the_same_architecture(self):
+        for architecture in ("80", "90a", "100a"):
+            self.describe("02_shared_tile", architecture=architecture, title="a [list], and more")
+            done = self.shell('find_architecture 02_shared_tile; echo "kSm$architecture"')
+            self.assertEqual((done.stdout, done.stderr), (f"kSm{architecture}\n", ""))
+            self.assertEqual(self.cmake_architecture("02_shared_tile").stderr, done.stdout)
 
     def test_asking_for_the_gpu_without_one_is_refused(self):
         self.fake("nvidia-smi", "exit 9")
@@ -689,7 +681,7 @@ class Project(unittest.TestCase):
         repository = self.copy()
         for step in ("41_first", "42_second"):
             make_executable(pathlib.Path(repository) / "steps" / step / "kernel.cuh",
-                            "#pragma once\n// .architecture = Architecture::kSm80,\n")
+                            "#pragma once\n")
         done = self.configure(repository)
         self.assertEqual(done.returncode, 0, done.stderr)
         targets = subprocess.run(["cmake", "--build", f"{self.folder}/build", "--target", "help"], capture_output=True,

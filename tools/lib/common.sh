@@ -195,18 +195,17 @@ resolve_step() {
   die "there is no step '$1'; did you mean $nearest? The steps are: ${steps[*]}"
 }
 
-# step_field STEP FIELD: prints what the step's kStep says about FIELD, `.FIELD = VALUE,` on one line of kernel.cuh; nothing
-# when it says nothing.
-step_field() { sed -nE "s/^.*\.$2 = ([^,}]*)[,}].*$/\1/p" "$root/steps/$1/kernel.cuh" | head -n 1; }
+# step_field STEP FIELD: prints what the step says of itself in steps/steps.json, a text; nothing where it is not there.
+step_field() {
+  [ ! -f "$root/steps/steps.json" ] || sed -nE "s/^\{\"name\": \"$1\",.*\"$2\": \"([^\"]*)\".*$/\1/p" "$root/steps/steps.json"
+}
 
 # find_architecture STEP: sets architecture to what the step is compiled for: 80 (and every newer GPU), 90a or 100a.
 find_architecture() {
   architecture=$(step_field "$1" architecture)
-  architecture=${architecture#Architecture::kSm}
   case $architecture in
     80 | 90a | 100a) ;;
-    *) die "steps/$1/kernel.cuh does not say which GPUs it is for: its kStep must name .architecture =" \
-      "Architecture::kSm80, Architecture::kSm90a or Architecture::kSm100a." ;;
+    *) die "steps/steps.json does not say which GPUs $1 is for; 'cmake --build build/emulator --target describe_steps' writes it." ;;
   esac
 }
 

@@ -1,7 +1,15 @@
-"""What the kernels say about the steps: which there are, and which one each builds on."""
-import re
+"""What is known of the steps before anything is built: steps/steps.json, which is what their programs say (compare --describe), without
+the variants. `cmake --build build/emulator --target describe_steps` writes it, and a test compares it with the programs. It has a line for
+each step, so that shell scripts and CMake find a field of a step with a regular expression.
 
-from records import ROOT
+Usage: compare --describe | tools/lib/steps.py >steps/steps.json
+"""
+import json
+import pathlib
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+DESCRIPTIONS = "steps/steps.json"
 
 
 def steps():
@@ -9,12 +17,37 @@ def steps():
     return [kernel.parent.name for kernel in sorted(ROOT.glob("steps/[0-9][0-9]_*/kernel.cuh"))]
 
 
+def descriptions():
+    """{step: what it says of itself}, of those that steps/steps.json names."""
+    try:
+        return {step["name"]: step for step in json.loads((ROOT / DESCRIPTIONS).read_text(encoding="utf-8"))}
+    except FileNotFoundError:
+        return {}
+
+
+def text_of_descriptions(described):
+    """The text of steps/steps.json."""
+    return "[\n" + ",\n".join(json.dumps({key: value for key, value in step.items() if key != "variants"}, ensure_ascii=False)
+                              for step in described) + "\n]\n"
+
+
 def builds_on(step):
-    """The step that `step` continues: the one that its kernel.cuh names, or the one before it; None for the first, and for
-    what is not a step."""
+    """The step that `step` continues: the one that it names, or the one before it; None for the first, and for what is not a
+    step."""
     known = steps()
     if step not in known:
         return None
-    named = re.search(r'\.builds_on = "([^"]*)"', (ROOT / "steps" / step / "kernel.cuh").read_text(encoding="utf-8"))
     before = known[:known.index(step)]
-    return named[1] if named else before[-1] if before else None
+    return descriptions().get(step, {}).get("builds_on") or (before[-1] if before else None)
+
+
+def navigation(step, chapters, minutes="<!-- number: minutes -->1<!-- /number --> minutes"):
+    """The line below the title of a chapter, which leads to its neighbours among the chapters."""
+    at = chapters.index(step)
+    before = [f"[← {chapters[at - 1][:2]}](../{chapters[at - 1]}/README.md)"] if at > 0 else []
+    after = [f"[{chapters[at + 1][:2]} →](../{chapters[at + 1]}/README.md)"] if at + 1 < len(chapters) else []
+    return " · ".join([*before, "[all steps](../../README.md#the-steps)", *after, minutes])
+
+
+if __name__ == "__main__":
+    sys.stdout.write(text_of_descriptions(json.load(sys.stdin)))

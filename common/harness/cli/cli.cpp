@@ -25,12 +25,18 @@ namespace {
 constexpr double kSuiteSeconds = 6;
 constexpr double kPopulationSeconds = 2;
 
-/// --list shows every variant, so nothing but steps can be named beside it.
-int list_variants(const std::vector<const gemm::Step*>& steps, const std::vector<gemm::Shape>& shapes) {
+/// --list and --describe show every variant, so nothing but steps can be named beside them.
+int show_steps(const std::vector<const gemm::Step*>& steps, const std::vector<gemm::Shape>& shapes,
+               const Options& options) {
   if (!shapes.empty())
-    throw Error(fmt::format("--list lists the variants, whatever the shape: leave out {}",
+    throw Error(fmt::format("{} the variants, whatever the shape: leave out {}",
+                            options.list ? "--list lists" : "--describe describes",
                             to_string(shapes.front())));
-  print_variants(steps);
+  if (options.list) {
+    print_variants(steps);
+  } else {
+    print_descriptions(steps);
+  }
   return kExitOk;
 }
 
@@ -48,7 +54,7 @@ int run_step(int argc, char** argv, const gemm::Step& step) {
     refuse_conflicts(app);
     Selection selection;
     for (const std::string& word : options.positional) selection.shapes.push_back(parse_shape(word));
-    if (options.list) return list_variants({&step}, selection.shapes);
+    if (options.list || options.describe) return show_steps({&step}, selection.shapes, options);
     selection.entries = select_variants(step, options.variant);
     return execute(selection, options, app);
   });
@@ -124,7 +130,8 @@ int run_comparison(int argc, char** argv, const std::vector<const gemm::Step*>& 
     if (const auto status = parse_arguments(app, argc, argv)) return *status;
     refuse_conflicts(app);
     Selection selection = select_words(steps, options.positional);
-    if (options.list) return list_variants(steps_of(selection, steps), selection.shapes);
+    if (options.list || options.describe)
+      return show_steps(steps_of(selection, steps), selection.shapes, options);
     if (options.population > 0) {
       if (selection.entries.empty()) selection.entries = {last_two(steps).back()};
       selection.shapes = random_shapes(selection, options, app);

@@ -62,6 +62,8 @@ void add_options(CLI::App& app, Options& options) {
   app.add_flag("--budget", options.budget,
                "Print tiles, waves, occupancy, bytes, FLOP per byte and the predicted limiter; run nothing");
   app.add_flag("--list", options.list, "List the variants");
+  app.add_flag("--describe", options.describe,
+               "Print what the step and its variants are as JSON, for programs");
   app.add_flag(
       "--by-arithmetic", options.by_arithmetic,
       "For a step that chooses by shape: without the learned correction, or a choice that was timed");
@@ -187,7 +189,7 @@ void refuse_conflicts(const CLI::App& app) {
     const CLI::Option* option = app.get_option_no_throw(flag);  // not every program has every flag
     return option != nullptr && option->count() > 0;
   };
-  const std::vector<const char*> actions{"--check",         "--time",  "--budget", "--list",
+  const std::vector<const char*> actions{"--check",         "--time",  "--budget", "--list",    "--describe",
                                          "--inject-faults", "--trace", "--json",   "--autotune"};
   const std::vector<const char*> inputs{"--pattern", "--seed", "--relaunch"};
   const std::vector<const char*> timing{"--mode", "--rounds", "--seconds", "--quick", "--no-baselines"};
@@ -206,22 +208,23 @@ void refuse_conflicts(const CLI::App& app) {
     refuse(action, timing);
     refuse(action, {"--counters"});
   }
-  for (const char* action : {"--list", "--budget"}) {
+  for (const char* action : {"--list", "--describe", "--budget"}) {
     refuse(action, actions);
     refuse(action, inputs);
     refuse(action, timing);
     refuse(action, emulator);
   }
-  refuse("--list", {"--variant", "--suite", "--population", "--by-arithmetic"});
+  for (const char* action : {"--list", "--describe"})
+    refuse(action, {"--variant", "--suite", "--population", "--by-arithmetic"});
   refuse("--autotune", {"--by-arithmetic"});
   std::vector<const char*> of_epilogue(std::begin(kEpilogueFlags), std::end(kEpilogueFlags));
   of_epilogue.insert(of_epilogue.end(), std::begin(kPlaceFlags), std::end(kPlaceFlags));
-  for (const char* action :
-       {"--list", "--budget", "--inject-faults", "--trace", "--autotune", "--suite", "--population"})
+  for (const char* action : {"--list", "--describe", "--budget", "--inject-faults", "--trace", "--autotune",
+                             "--suite", "--population"})
     refuse(action, of_epilogue);
   for (const char* action : {"--time", "--relaunch"}) refuse(action, {"--in-place"});
-  for (const char* action : {"--list", "--budget", "--inject-faults", "--autotune", "--suite", "--population",
-                             "--alpha", "--beta", "--bias", "--activation"})
+  for (const char* action : {"--list", "--describe", "--budget", "--inject-faults", "--autotune", "--suite",
+                             "--population", "--alpha", "--beta", "--bias", "--activation"})
     refuse(action, {"--groups"});
 }
 

@@ -21,6 +21,7 @@ struct Options {
   bool time = false;
   bool budget = false;
   bool list = false;
+  bool describe = false;
   bool inject_faults = false;
   bool counters = false;
   bool quick = false;

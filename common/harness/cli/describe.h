@@ -18,6 +18,9 @@ void print_choices(const std::vector<Entry>& entries, const gemm::Shape& shape);
 /// --list
 void print_variants(const std::vector<const gemm::Step*>& steps);
 
+/// --describe: what each step says of itself, for programs: a JSON array with a line for each.
+void print_descriptions(const std::vector<const gemm::Step*>& steps);
+
 /// --budget
 void print_budgets(const std::vector<Entry>& entries, const std::vector<gemm::Shape>& shapes,
                    const DeviceInfo& device);

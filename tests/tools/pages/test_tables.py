@@ -33,6 +33,13 @@ class Generator(GeneratorTest):
         path.write_text(f"before\n\n<!-- table: {specification} -->\nstale\n<!-- /table -->\n\nafter\n")
         return path
 
+    def describe(self, described):
+        """Steps with what steps/steps.json says of them."""
+        for step in described:
+            (self.root / "steps" / step).mkdir(parents=True)
+            (self.root / "steps" / step / "kernel.cuh").touch()
+        (self.root / "steps/steps.json").write_text(json.dumps([{"name": step, **fields} for step, fields in described.items()]))
+
     def rows(self, specification):
         """The table's rows as lists of cells, heading first."""
         path = self.document(specification)
@@ -107,10 +114,7 @@ class Tables(Generator):
         self.assertEqual(rows[2], ["02_shared_tile", "2.000 [1.900, 2.100]"])
 
     def test_a_gain_is_over_the_step_that_it_builds_on(self):
-        for step, text in {"01_naive": "", "02_shared_tile": "", "03_other": '    .builds_on = "01_naive",\n'}.items():
-            kernel = self.root / "steps" / step / "kernel.cuh"
-            kernel.parent.mkdir(parents=True)
-            kernel.write_text(text)
+        self.describe({"01_naive": {}, "02_shared_tile": {}, "03_other": {"builds_on": "01_naive"}})
         record = copy.deepcopy(RECORD)
         contestants = record["shapes"][1]["contestants"]
         record["shapes"][1] = shape(4096, 4096, 4096, [*contestants[:3], contestant("03_other", "step", 20), *contestants[3:]])
@@ -145,14 +149,14 @@ class Tables(Generator):
         self.assertEqual(rows[1], ["512×512×64", "1905 [1800, 1980]", "512 (at most 611)", "55", "power cap"])
 
     def test_the_course_has_a_row_for_every_step_measured_or_not(self):
-        for step, text in (("01_naive", '.title = "one thread",'), ("04_mma", '.title = "tensor "\n    "cores",'), ("05_x", "")):
-            (self.root / "steps" / step).mkdir(parents=True)
-            (self.root / "steps" / step / "kernel.cuh").write_text(text)
+        self.describe({"01_naive": {"title": "one thread"}, "05_mma": {"title": "tensor cores"}})
+        (self.root / "steps/06_x").mkdir()
+        (self.root / "steps/06_x/kernel.cuh").touch()  # of which nothing is known yet
         (self.root / "steps/01_naive/README.md").touch()
         self.assertEqual(self.rows("course record=docs/results/run.json"), [
             ["part", "step", "the one new idea", "TFLOP/s", "of cuBLASLt"],
             ["I · CUDA cores", "[01_naive](steps/01_naive/README.md)", "one thread", "5.00", "0.006"],
-            ["II · tensor cores, Ampere style", "04_mma", "tensor cores", "–", "–"], ["", "05_x", "–", "–", "–"]])
+            ["II · tensor cores, Ampere style", "05_mma", "tensor cores", "–", "–"], ["", "06_x", "–", "–", "–"]])
 
     def test_counters(self):
         counters = {"to_sm_bytes": 12288 << 20, "l2_read_bytes": 7850 << 20, "dram_read_bytes": 1168 << 20, "l2_hit_percent": 78.05}
