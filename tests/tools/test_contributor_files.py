@@ -13,6 +13,7 @@ import sys
 import tempfile
 import unittest
 
+from commands import FILES
 from markdown import Page
 from sandbox import ROOT
 from test_markdown import link_problems, name_problems
@@ -185,6 +186,15 @@ class Releases(unittest.TestCase):
         self.assertTrue(days)
         for day in days:
             self.assertIn("\n- ", self.notes(f"v{day}").stdout)
+
+
+class Bytes(unittest.TestCase):
+    """How much a clone has to fetch."""
+
+    def test_all_files_together_are_at_most_16_megabytes(self):
+        sizes = sorted(((ROOT / name).stat().st_size, name) for name in FILES)
+        self.assertGreater(len(sizes), 1000)
+        self.assertLessEqual(sum(size for size, _ in sizes), 16_000_000, f"the largest are {sizes[-10:]}")
 
 
 class Linters(unittest.TestCase):

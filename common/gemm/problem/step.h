@@ -24,7 +24,7 @@ struct Contract {
 enum class MathUnit { kFma, kMmaSync, kWgmma, kTcgen05 };
 
 /// The architecture that a step's kernels are compiled for, and with it the GPUs that run it. CMake and the
-/// scripts read `.architecture = Architecture::k...` in kernel.cuh. PTX ISA, "PTX Module Directives:
+/// scripts find it in steps/steps.json, which the programs write. PTX ISA, "PTX Module Directives:
 /// .target": what is special to an architecture with the suffix a exists in that one only, not in newer ones.
 enum class Architecture {
   kSm80,    // compute capability 8.0 and every newer one

@@ -34,6 +34,7 @@ LONG = r"(?!.* --budget)(tools/compare .*--(?:suite|population)|tools/measuring|
 NVCC = "needs nvcc and no GPU: --nvcc types it"
 # Typed by nobody: (the whole command, why). The first that fits counts.
 LEFT = [
+    (r"git clone .*", "fetches the repository"),
     (r"nvidia-smi -.*", "changes the settings of the card"),
     (r"compute-sanitizer --tool synccheck", "the beginning of a command that the page spells out"),
     (r"tools/play tensor_map decode .*\.\.\.", "the bytes are not spelled out; test_markdown checks the program's --help"),
