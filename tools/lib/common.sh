@@ -4,6 +4,12 @@
 set -eEuo pipefail
 set +o posix # `sh tools/run`, where sh is bash
 
+for needed in realpath dirname basename awk sed grep mktemp; do
+  command -v "$needed" >/dev/null 2>&1 || {
+    printf '%s: error: %s\n' "tools/${0##*/}" "PATH is '$PATH', where there is no $needed; add the folder that has it (/usr/bin, say)." >&2
+    exit 2
+  }
+done
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd -P)
 program="tools/$(basename "$(realpath "$0")")"
 
@@ -49,9 +55,42 @@ die() {
 # must not happen.
 usage() {
   local text
-  text=$(awk 'NR > 1 { if (!/^#/) exit; sub(/^# ?/, ""); print }' "$0") || die "its explanation in $0 cannot be read."
+  text=$(awk 'NR > 1 { if (!/^#/) exit; sub(/^# ?/, ""); print }' "$0" | fill 80) || die "its explanation in $0 cannot be read."
   say "$text"
   exit 0
+}
+
+# fill COLUMNS: prose of standard input in lines of so many columns. A paragraph is filled again. A line that is indented, or
+# follows Usage:, is a line of its own: what is too long for it goes on below its last column, which two blanks set off.
+fill() {
+  awk -v columns="$1" '
+    function put(text, hang,    at, first) {
+      first = 1
+      while (length(text) > columns) {
+        for (at = columns + 1; at > hang + 1 && substr(text, at, 1) != " "; at--) {}
+        if (at <= hang + 1) at = hang + index(substr(text, hang + 1), " ")
+        if (at <= hang) break
+        print substr(text, 1, at - 1)
+        text = sprintf("%" hang "s", "") substr(text, at + 1)
+      }
+      print text
+    }
+    function flush(    hang) {
+      if (entry != "") {
+        hang = 4
+        if (match(entry, /^ *[^ ].*   *[^ ]/)) hang = RLENGTH - 1
+        if (hang > columns * 0.6) hang = match(entry, /[^ ]/) + 3
+        put(entry, hang)
+      }
+      if (paragraph != "") put(paragraph, 0)
+      entry = paragraph = ""
+    }
+    /^ *$/ { flush(); print ""; next }
+    # A line that goes on the one before it stands in its last column.
+    entry != "" && match($0, /^ */) && RLENGTH > 4 && !/^ *tools\// { sub(/^ */, " "); entry = entry $0; next }
+    /^ / || /^Usage:/ { flush(); entry = $0; next }
+    { if (entry != "") flush(); paragraph = paragraph (paragraph == "" ? "" : " ") $0 }
+    END { flush() }'
 }
 
 have() { command -v "$1" >/dev/null 2>&1; }
@@ -181,6 +220,7 @@ resolve_step() {
   wanted=${wanted#steps/}
   mapfile -t steps < <(all_steps)
   ((${#steps[@]} > 0)) || die "there is no step in $root/steps."
+  [ -n "$wanted" ] || die "a step's name is empty; the steps are: ${steps[*]}"
   for step in "${steps[@]}"; do
     if [ "$wanted" = "$step" ] || [ "$wanted" = "${step%%_*}" ] || [ "0$wanted" = "${step%%_*}" ] ||
       [ "$wanted" = "${step#*_}" ]; then
@@ -215,7 +255,7 @@ find_architecture() {
 # programs need to find the rest of that toolkit. Sets nvcc; empty when there is none, with the reason in nvcc_problem. One
 # that does not work gets a note; where CUDACXX names it, no other is taken. GEMM_STEPS_SYSTEM_CUDA replaces the usual place.
 find_cuda() {
-  local candidate toolkit
+  local candidate toolkit path tried=' '
   check_temporary_folder
   nvcc='' nvcc_problem=
   for candidate in "${CUDACXX:-}" "$(command -v nvcc || true)" "${CUDA_HOME:+$CUDA_HOME/bin/nvcc}" \
@@ -228,10 +268,13 @@ find_cuda() {
       unset CUDACXX
       break
     fi
+    path=$(realpath "$(command -v "$candidate")")
+    [[ $tried != *" $path "* ]] || continue # PATH, CUDA_HOME and the usual place are often one
+    tried+="$path "
     # Asked of nvcc itself: what is on the PATH may be a wrapper that lies somewhere else.
     toolkit=$("$candidate" --dryrun -x cu -c /dev/null </dev/null 2>&1 | sed -n 's/^#\$ *TOP=//p') || true
     if toolkit=$(realpath -q "$toolkit"); then
-      nvcc=$(realpath "$(command -v "$candidate")")
+      nvcc=$path
       break
     fi
     nvcc_problem="the nvcc at $candidate does not work"
@@ -349,9 +392,20 @@ check_git() {
 
 # ---- Building ----------------------------------------------------------------------------------------------------
 
+# The compiler cache must have a folder that can be written; where HOME is read-only the build goes on without it.
+check_cache() {
+  local folder
+  have ccache && [ -z "${CCACHE_DISABLE:-}" ] || return 0
+  folder=$(ccache --get-config cache_dir 2>/dev/null) && [ -n "$folder" ] || return 0
+  if { mkdir -p "$folder" && [ -w "$folder" ]; } 2>/dev/null; then return 0; fi
+  note "$program: the compiler cache $folder cannot be written, so that nothing is kept there; CCACHE_DIR names another folder"
+  export CCACHE_DISABLE=1
+}
+
 check_compilers() {
   local version
   check_temporary_folder
+  check_cache
   have cmake || die "cmake is not installed; CMake 3.25 or newer is needed (tools/bootstrap installs it)."
   version=$(cmake --version 2>&1) || die "cmake does not run: ${version##*$'\n'}"
   version=$(sed -n '1s/[^0-9]*\([0-9.]*\).*/\1/p' <<<"$version")
@@ -426,6 +480,9 @@ last_progress() {
   say "${line/"${root#/}/"/}"
 }
 
+# line_can_change: standard error is a terminal that knows how to clear a line.
+line_can_change() { [ -t 2 ] && [ "${TERM:-dumb}" != dumb ]; }
+
 # watch_build WHAT LOG: says what is done after three seconds, then how far it is: on a terminal in one line that changes,
 # elsewhere in a line every ten seconds.
 progress_seconds=10
@@ -438,10 +495,10 @@ watch_build() {
   while kill -0 $$ 2>/dev/null; do
     now=$(last_progress "$2") || true
     if [ "$now" != "$before" ]; then
-      if [ -t 2 ]; then printf '\r%s\033[K' "${now:0:$((${width:-80} - 1))}" >&2; else note "$program: $now"; fi
+      if line_can_change; then printf '\r%s\033[K' "${now:0:$((${width:-80} - 1))}" >&2; else note "$program: $now"; fi
       before=$now
     fi
-    if [ -t 2 ]; then sleep 0.5; else sleep "$progress_seconds"; fi >/dev/null 2>&1
+    if line_can_change; then sleep 0.5; else sleep "$progress_seconds"; fi >/dev/null 2>&1
   done
 }
 
@@ -454,7 +511,7 @@ patiently() {
   disown "$watch" # nobody reports its end
   NINJA_STATUS='[%f/%t] ' "$@" >"$log" 2>&1 9>&- || status=$?
   kill -KILL "$watch" 2>/dev/null || true # no trap of this shell can come in between
-  if [ -t 2 ]; then printf '\r\033[K' >&2; fi
+  if line_can_change; then printf '\r\033[K' >&2; fi
   return "$status"
 }
 
@@ -468,10 +525,11 @@ show_failure() {
   if grep -q '^CMake Error' "$1"; then
     # CMake breaks its lines; those of one paragraph belong together.
     awk 'function flush() { if (text != "") print "  " text; text = "" }
+      /^CMake Error: / { flush(); on = 1; text = substr($0, 14); next }
       /^CMake Error/ { flush(); on = 1; next }
       /^(Call Stack|--|\[|ninja:|FAILED:)/ { flush(); on = 0 }
       on && /^ *$/ { flush(); next }
-      on && /^  [^ ]/ { text = text (text == "" ? "" : " ") substr($0, 3); next }
+      on && /^(  )?[^ ]/ { sub(/^  /, ""); text = text (text == "" ? "" : " ") $0; next }
       on { flush(); print "  " $0 }
       END { flush() }' "$1" >&2
   elif grep -q '^FAILED: ' "$1"; then
@@ -481,6 +539,8 @@ show_failure() {
   fi
 }
 
+rebuild() { (cd "$root" && cmake --preset "$1") && cmake --build "$root/build/$1" --target "${@:2}"; }
+
 # build PRESET TARGET...: configures when needed and builds, quietly unless it fails; `all` builds everything. Each set of
 # targets has a log of its own in build/PRESET/logs.
 build() {
@@ -488,13 +548,22 @@ build() {
   shift
   what="compiling $*"
   if [ "$*" = build.ninja ]; then what="reading the project's files"; elif (($# > 4)); then what="compiling $# programs"; fi
+  local first=
+  if (($# == 1)) && [[ $1 != all && $1 != build.ninja && ! -e $folder/bin/${1/#emulate/emulate_rewrite} ]]; then
+    first=' (the first time: a minute or two)'
+  fi
   check_step_folders
   need_writable "$root/build"
   lock_build "$preset"
   configure "$preset"
   make_scratch "$folder/logs"
   log=$folder/logs/$(printf '%.100s' "$*" | tr ' /' '++').log
-  patiently "$what for the $preset preset" "$scratch/log" cmake --build "$folder" --target "$@" || status=$?
+  patiently "$what for the $preset preset$first" "$scratch/log" cmake --build "$folder" --target "$@" || status=$?
+  # Somebody has removed what CMake writes when it configures, and only then.
+  if ((status != 0)) && grep -q 'missing and no known rule to make it' "$scratch/log"; then
+    status=0
+    patiently "configuring again, as a file of build/$preset is gone" "$scratch/log" rebuild "$preset" "$@" || status=$?
+  fi
   mv -f "$scratch/log" "$log"
   unlock_build
   ((status == 0)) && return

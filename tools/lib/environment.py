@@ -57,7 +57,12 @@ def ensure(name=None):
 def _make(name):
     wanted = [f"{package}=={version}" for package, version in PACKAGES.items()]
     print(f"installing {' and '.join(PACKAGES)} into .venv", file=sys.stderr)
-    with tempfile.TemporaryDirectory(dir=ROOT, prefix=".venv.part.") as part:
+    try:
+        folder = tempfile.TemporaryDirectory(dir=ROOT, prefix=".venv.part.")
+    except OSError as error:
+        raise UserError(f"{name or 'what the tools need'} cannot be installed into {ROOT}/.venv ({error.strerror}); install it "
+                        "for all of this machine, or work in a copy of the repository.") from None
+    with folder as part:
         environment = pathlib.Path(part) / "venv"
         pip = [environment / "bin" / "python", "-m", "pip", "install", "--quiet", "--retries", "1", "--no-input",
                "--disable-pip-version-check", *wanted]

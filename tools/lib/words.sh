@@ -5,9 +5,17 @@
 # is_shape WORD: three digits or more, or MxNxK, are a shape; one or two digits or a name are a step.
 is_shape() { [[ $1 =~ ^[0-9]{3} || ($1 =~ ^[0-9xX+.-]+$ && $1 == *[xX]*) ]]; }
 
-# add_steps WORD: appends to steps what it names.
+# add_steps WORD [listed]: appends to steps what it names; a list takes commas, 01,03-05.
 add_steps() {
-  local from to step number found=false
+  local from to step number found=false words word
+  if [[ $1 == *,* ]]; then
+    IFS=, read -r -a words <<<"$1"
+    for word in "${words[@]}"; do
+      [ -n "$word" ] || die "'$1' names nothing between two commas; write for example 01,02 or 01,03-05."
+      add_steps "$word" listed
+    done
+    return
+  fi
   if [ "$1" = all ]; then
     mapfile -t -O "${#steps[@]}" steps < <(all_steps)
     return
@@ -21,7 +29,7 @@ add_steps() {
     $found || die "there is no step from ${BASH_REMATCH[1]} to ${BASH_REMATCH[2]}; the steps are: $(all_steps | tr '\n' ' ')"
     return
   fi
-  if [[ $1 =~ ^[0-9]{1,2}$ ]] && ((${#steps[@]} > 0)); then # as the second word it may have been meant as a size
+  if [[ $1 =~ ^[0-9]{1,2}$ ]] && ((${#steps[@]} > 0)) && [ -z "${2-}" ]; then # as the second word it may have been meant as a size
     number=$((10#$1))
     for step in $(all_steps); do
       if ((10#${step%%_*} == number)); then found=true; fi

@@ -30,7 +30,7 @@ passes. The columns are the barrier's after the event: the phase that runs, arri
   tools/play events 09 --shape 128x128x256 --completion latest
   tools/play events 11 --json events.jsonl                  # one JSON object a line, for tools/figures/draw_mbarrier_events.py)";
 
-constexpr const char* kUsualStep = "11";
+constexpr const char* kUsualStep = "11";  // tools/play builds this one where none is named
 // More than a thousand lines are too many to read.
 constexpr double kMostProducts = 512.0 * 512 * 512;
 constexpr const char* kUsualVariant = "128x128_stages2";
@@ -186,7 +186,8 @@ int events(const std::vector<std::string>& arguments, Output& output) {
   return run(app, arguments, output, [&] {
     const std::vector<const gemm::Step*> steps = gemm::all_steps();
     const gemm::Step& step = harness::find_step(steps, step_name);
-    if (variant_name.empty() && &step == &harness::find_step(steps, kUsualStep)) variant_name = kUsualVariant;
+    if (variant_name.empty() && std::string(step.name).rfind(kUsualStep, 0) == 0)
+      variant_name = kUsualVariant;
     const gemm::Variant& variant = harness::find_variant(step, variant_name);
     const gemm::Shape shape = harness::parse_shape(shape_text);
     harness::check_contract(step, shape);

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <iostream>
 #include <nlohmann/json.hpp>
@@ -28,6 +29,13 @@ int columns_of(int descriptor) {
   winsize size{};
   const bool is_known = ioctl(descriptor, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
   return is_known ? std::max<int>(size.ws_col, kFewestColumns) : kProseColumns;
+}
+
+/// Columns of the terminal that stderr is, where a line can change on it; else 0.
+int columns_of_progress() {
+  const char* const terminal = std::getenv("TERM");
+  const bool is_dumb = terminal == nullptr || std::string_view(terminal) == "dumb";
+  return is_dumb ? 0 : columns_of(STDERR_FILENO);
 }
 
 /// A byte that begins a character of UTF-8.
@@ -165,7 +173,7 @@ void complain(std::string_view text) {
 }
 
 void show_progress(const std::string& line) {
-  const int columns = columns_of(STDERR_FILENO);
+  const int columns = columns_of_progress();
   if (columns == 0) return;
   std::size_t end = 0;
   for (int used = 0; end < line.size(); ++end) {
@@ -176,13 +184,13 @@ void show_progress(const std::string& line) {
 }
 
 void clear_progress() {
-  if (columns_of(STDERR_FILENO) == 0) return;
+  if (columns_of_progress() == 0) return;
   std::fputs("\r\033[K", stderr);
   std::fflush(stderr);
 }
 
 Progress::Progress(std::string line) : line_(std::move(line)) {
-  if (columns_of(STDERR_FILENO) == 0) return;
+  if (columns_of_progress() == 0) return;
   try {
     clock_ = std::thread(&Progress::tick, this);
   } catch (const std::system_error&) {  // no further thread: then without
