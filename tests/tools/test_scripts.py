@@ -507,8 +507,9 @@ class Test(SandboxTest):
                                  ([], ["after -- come arguments of ctest"])):
             self.assert_refused(self.run_tool("test", "emulator", "--", *arguments), *texts)
         self.assertEqual(self.calls(), [])
-        self.fake("cmake", "exit 1")
-        self.assert_refused(self.run_tool("test", "--", "-R", "["), "'[' is not a regular expression")
+        self.fake("ctest", "echo 'RegularExpression::compile(): Unmatched [].'")  # and the status is 0
+        self.assert_refused(self.run_tool("test", "emulator", "--", "-R", "["), "in '-R [' stands a regular expression")
+        self.assertEqual(self.built(), [])
 
     def test_a_help_that_cannot_be_written_ends_there(self):
         with open("/dev/full", "w", encoding="utf-8") as full:
