@@ -223,7 +223,7 @@ int check(const Options& options) {
     if (options.counters) break;  // the counters are those of one run
   }
   const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - begin;
-  if (options.counters) fmt::print("{}", harness::take_emulator_counters().table);
+  if (options.counters) fmt::print("{}", harness::fitted_table(harness::take_emulator_counters().table));
   fmt::print("{} on {} SMs: no rule is broken, and the results are right ({:.1f} s)\n",
              harness::counted(options.counters ? 1 : schedules.size(), "schedule"), options.sms,
              passed.count());

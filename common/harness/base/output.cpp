@@ -12,7 +12,9 @@
 #include <filesystem>
 #include <iostream>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <system_error>
+#include <vector>
 
 #include "harness/backend/backend.h"
 #include "harness/base/files.h"
@@ -158,6 +160,37 @@ std::string fitted(std::string_view text) {
 std::string prose(std::string_view text) {
   const int columns = terminal_columns();
   return folded(text, columns == 0 ? kProseColumns : columns);
+}
+
+std::string fitted_table(std::string_view text, int columns) {
+  std::vector<std::vector<std::string>> rows;
+  std::vector<std::size_t> widths;
+  int widest = 0;
+  std::istringstream lines{std::string(text)};
+  for (std::string line; std::getline(lines, line);) {
+    widest = std::max(widest, columns_in(line));
+    std::istringstream words(line);
+    std::vector<std::string>& row = rows.emplace_back();
+    for (std::string word; words >> word;) row.push_back(word);
+    if (widths.size() < row.size()) widths.resize(row.size());
+    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+  }
+  if (columns == 0 || widest <= columns) return std::string(text);
+  std::string result;
+  std::string before;
+  for (const std::vector<std::string>& row : rows) {
+    if (!row.empty() && row[0] != before) result += row[0] + '\n';
+    before = row.empty() ? std::string() : row[0];
+    for (std::size_t i = 1; i < row.size(); ++i)
+      result +=
+          i == 1 ? fmt::format("  {:<{}}", row[i], widths[i]) : fmt::format(" {:>{}}", row[i], widths[i]);
+    result += '\n';
+  }
+  return result;
+}
+
+std::string fitted_table(std::string_view text) {
+  return fitted_table(text, terminal_columns());
 }
 
 std::string counted(std::size_t count, std::string_view noun) {

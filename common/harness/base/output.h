@@ -43,6 +43,11 @@ std::string fitted(std::string_view text);
 /// For prose: folded to the terminal's columns, to 80 in a pipe or a file.
 std::string prose(std::string_view text);
 
+/// A table of words whose first column is the widest. Where a terminal is too narrow for it, that column
+/// stands on lines of its own, and the others are as wide as they must be.
+std::string fitted_table(std::string_view text);
+std::string fitted_table(std::string_view text, int columns);
+
 /// "1 round", "2 rounds".
 std::string counted(std::size_t count, std::string_view noun);
 

@@ -124,7 +124,7 @@ class Checks {
     if (!options_.groups.empty() && entry.variant->takes_groups()) record_.back()["groups"] = options_.groups;
     if (options_.counters) {
       const EmulatorCounters counters = take_emulator_counters();
-      fmt::print("\n{}\n", counters.table);
+      fmt::print("\n{}\n", fitted_table(counters.table));
       nlohmann::json& lines = record_.back()["counters"] = nlohmann::json::array();
       for (const LineCount& line : counters.lines) lines.push_back(to_json(line));
     }

@@ -39,6 +39,14 @@ TEST_CASE("every line is broken by itself") {
   CHECK(folded("one two three four\nshort\n", 10) == "one two\n    three\n    four\nshort\n");
 }
 
+TEST_CASE("a table that is too wide has its first column on lines of its own") {
+  const std::string table = "place       what    times\nfile.cu:1   load       10\nfile.cu:1   store       5\n";
+  CHECK(harness::fitted_table(table, 0) == table);
+  CHECK(harness::fitted_table(table, 30) == table);
+  CHECK(harness::fitted_table(table, 20) ==
+        "place\n  what  times\nfile.cu:1\n  load     10\n  store     5\n");
+}
+
 TEST_CASE("one of a thing has no s") {
   CHECK(harness::counted(0, "round") == "0 rounds");
   CHECK(harness::counted(1, "round") == "1 round");
