@@ -36,8 +36,8 @@ inline constexpr Card kH200{.clusters = {66, 32, 16}};
 /// docs/results/plans_h100.txt.xz.
 inline constexpr Card kH100{.dram_bytes_per_us = 3.35e6, .l2_rate = 0.85, .clusters = {66, 32, 16}};
 
-/// No attribute says how fast the L2 is, but the card's name does. One that was never measured is taken for an
-/// H200.
+/// No attribute says how fast the L2 is, but the card's name does. One that was never measured is taken for
+/// an H200.
 constexpr double l2_rate_of(std::string_view name) {
   for (const std::string_view with_its_l2 : {"H100", "H800"}) {
     if (name.find(with_its_l2) != std::string_view::npos) return kH100.l2_rate;

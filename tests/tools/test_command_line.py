@@ -247,6 +247,18 @@ class Terminals(ProgramTest):
             chosen = re.search(r"(?m)^  22_peak chose .*\n(      .*\n)+", text)
             self.assertGreaterEqual(chosen[0].count("\n"), lines)
 
+    def test_a_choice_can_be_left_to_arithmetic_and_says_how_long_it_took(self):
+        arguments = ["3072x3072x4096", "--budget"]
+        said = self.said("22_peak", *arguments)
+        alone = self.said("22_peak", *arguments, "--by-arithmetic")
+        for text in (said, alone):
+            self.assertRegex(text, r"(?m)^  choosing took \d+\.\d\d ms of one core, once for this shape$")
+        self.assertIn("22_peak chose 192x192: ", alone)  # the chapter's example
+        self.assertIn("Predicted 107 us", re.sub(r"\s+", " ", alone))
+        self.assertNotIn("22_peak chose 192x192: ", said)
+        self.assert_refused(self.run_program("11_mbarrier_ring", "64", "--budget", "--by-arithmetic"),
+                            "--by-arithmetic is for a step that chooses by shape, as 22_peak does, and 11_mbarrier_ring has one plan only")
+
     def test_a_check_is_one_line_in_a_pipe(self):
         self.assertRegex(self.said("22_peak", "128x128x64", "--pattern", "exact"),
                          r"(?m)^  22_peak  auto  ok     exact: all 16384 elements match bit for bit$")

@@ -3,6 +3,7 @@
 #include <cstddef>
 
 #include "kernel.cuh"
+#include "steps/22_peak.tiles.cuh"  // the kernels are the step's own
 
 gemm::Card fit::card() {
   return gemm::step_22::card();

@@ -33,8 +33,8 @@ struct Options {
   std::vector<std::string> names;
   std::string variant;
   std::string right_variant;
-  std::string object;               // of the GPU build, to be checked instead of compiling the step
-  std::vector<std::string> linked;  // what is linked to it
+  std::vector<std::string> objects;  // of the GPU build, to be checked instead of compiling the step
+  std::vector<std::string> linked;   // what is linked to it
   bool full = false;
   bool unfold = false;
 };
@@ -120,9 +120,9 @@ bool check_step(const Options& options, const Toolchain& toolchain, const std::s
     throw Error(fmt::format("step {} has no expect.json: say what its machine code must contain", step));
   const ExpectationFile file =
       parse_expectations(read_file(expectations), fmt::format("steps/{}/expect.json", step));
-  const StepBinary binary =
-      options.object.empty() ? build_step(toolchain, options.root, step)
-                             : read_built_step(toolchain, options.root, step, options.object, options.linked);
+  const StepBinary binary = options.objects.empty() ? build_step(toolchain, options.root, step)
+                                                    : read_built_step(toolchain, options.root, step,
+                                                                      options.objects, options.linked);
   bool ok = true;
   const auto violations = check(binary, file);
   if (!violations.empty()) {
@@ -163,7 +163,7 @@ bool check_step(const Options& options, const Toolchain& toolchain, const std::s
 
 int check_steps(const Options& options) {
   const auto steps = steps_of(options, options.names);
-  if (!options.object.empty() && steps.size() != 1) throw Error("an object is that of one step");
+  if (!options.objects.empty() && steps.size() != 1) throw Error("an object is that of one step");
   const Toolchain toolchain = find_toolchain(options.root);
   bool ok = true;
   for (const std::string& step : steps) ok = check_step(options, toolchain, step) && ok;
@@ -184,7 +184,7 @@ int run(int argc, char** argv) {
       "tools/sass check [NN ...]      do expect.json and sass.txt of the steps hold?\n"
       "tools/sass update [NN ...]     write sass.txt anew");
   app.add_option("--root", options.root)->group("");
-  app.add_option("--object", options.object)->group("");
+  app.add_option("--object", options.objects)->group("");
   app.add_option("--linked", options.linked)->group("");
   app.add_option("--arch", options.architecture, "target to compile for, instead of the step's own")
       ->check(CLI::IsMember({"sm_80", "sm_86", "sm_89", "sm_90", "sm_90a", "sm_100a"}));

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 #include <cstddef>
 #include <fstream>
@@ -101,6 +102,12 @@ TEST_CASE("choice: every tile has a name of its own, which says what it is") {
   }
   CHECK(names.size() == kTiles.size());
   CHECK(names.count("auto") == 0);
+  int kernels = 0;
+  for (const FittedTile& tile : kTiles) {
+    CHECK(tile.has(BuiltFor::kWholeTiles));  // so that there is a plan for every shape
+    kernels += 2 * std::popcount(tile.kinds);
+  }
+  CHECK(kernels == 228);  // as the chapter says
   CHECK_THROWS_WITH(number_of("128x255"), "no tile has this name");
 }
 
@@ -117,6 +124,7 @@ TEST_CASE("choice: every plan covers the shape, and no worker leaves partials of
     const Decomposition& all = predicted.decomposition;
     const int rows = plan.transposed ? shape.n : shape.m;
     const int columns = plan.transposed ? shape.m : shape.n;
+    REQUIRE(tile.has(plan.needs()));  // a kernel that is built
     if (tile.split) {
       ++split;
       const int tiles = ceil_div(ceil_div(rows, tile.m), plan.cluster.m) *

@@ -536,37 +536,45 @@ std::string with_own_sources(const std::string& disassembly, const fs::path& roo
 }  // namespace
 
 StepBinary read_built_step(const Toolchain& toolchain, const fs::path& root, const std::string& step,
-                           const fs::path& object, const std::vector<std::string>& linked) {
+                           const std::vector<std::string>& objects, const std::vector<std::string>& linked) {
   const std::string architecture = architecture_of_step(root, step);
-  fs::path folder = object;
+  fs::path folder = objects.front();
   folder += ".sass";
   fs::remove_all(folder);
   fs::create_directories(folder);
-  // cuobjdump writes one file for each architecture into the folder where it runs.
-  const fs::path cubin = folder / fmt::format("{}.{}.cubin", object.stem().string(), architecture);
-  run_or_throw({"env", "-C", folder.string(), toolchain.cuobjdump, "-xelf", architecture,
-                fs::absolute(object).string()},
-               fmt::format("taking the machine code out of {}", object.string()));
-  std::vector<fs::path> cubins = files_of(folder);
-  if (cubins.size() != 1)
-    throw Error(
-        fmt::format("{} holds machine code for {} {} times", object.string(), architecture, cubins.size()));
-  fs::rename(cubins.front(), cubin);
+  std::string disassembly;
+  std::string usage;
+  std::string log;
+  for (const fs::path object : objects) {
+    // cuobjdump writes one file for each architecture into the folder where it runs.
+    const fs::path cubin = folder / fmt::format("{}.{}.cubin", object.stem().string(), architecture);
+    run_or_throw({"env", "-C", folder.string(), toolchain.cuobjdump, "-xelf", architecture,
+                  fs::absolute(object).string()},
+                 fmt::format("taking the machine code out of {}", object.string()));
+    std::vector<fs::path> cubins = files_of(folder);
+    if (cubins.size() != 1)
+      throw Error(
+          fmt::format("{} holds machine code for {} {} times", object.string(), architecture, cubins.size()));
+    fs::rename(cubins.front(), cubin);
+    disassembly += disassemble(toolchain, cubin);
+    usage += resource_usage(toolchain, cubin);
+    log += log_for(read_file(object.string() + ".ptxas.log"), architecture);
+    fs::remove(cubin);
+  }
 
   const fs::path program = folder / "step";
   const std::string accessor = "step_" + step;
   std::vector<std::string> command{
       toolchain.nvcc, gencode(architecture),
       "-o",           program.string(),
-      "-Xlinker",     fmt::format("--defsym=_Z10built_stepv=_Z{}{}v", accessor.size(), accessor),
-      object.string()};
+      "-Xlinker",     fmt::format("--defsym=_Z10built_stepv=_Z{}{}v", accessor.size(), accessor)};
+  command.insert(command.end(), objects.begin(), objects.end());
   command.insert(command.end(), linked.begin(), linked.end());
   run_or_throw(command, fmt::format("linking step {}", step));
 
-  const std::string disassembly = with_own_sources(disassemble(toolchain, cubin), root, step);
+  disassembly = with_own_sources(disassembly, root, step);
   const std::string variants = resolve_variants(step, program, disassembly);
-  const std::string log = log_for(read_file(object.string() + ".ptxas.log"), architecture);
-  const Binary binary = assemble_binary(disassembly, resource_usage(toolchain, cubin), log, architecture);
+  const Binary binary = assemble_binary(disassembly, usage, log, architecture);
   fs::remove_all(folder);
   return assemble_step(root, step, binary, variants);
 }

@@ -75,10 +75,10 @@ struct StepBinary : Binary {
 StepBinary build_step(const Toolchain& toolchain, const std::filesystem::path& root, const std::string& step,
                       const std::string& architecture = "");
 
-/// Reads a step from its object of the GPU build, beside which lies what ptxas said (cmake/keep_ptxas_log).
+/// Reads a step from its objects of the GPU build, beside which lies what ptxas said (cmake/keep_ptxas_log).
 /// `linked` is what makes it a program: variants/built_step.cpp, compiled, and the library of common/ptx.
 StepBinary read_built_step(const Toolchain& toolchain, const std::filesystem::path& root,
-                           const std::string& step, const std::filesystem::path& object,
+                           const std::string& step, const std::vector<std::string>& objects,
                            const std::vector<std::string>& linked);
 
 /// "sm_100a" for a step whose kernel.cuh says Architecture::kSm100a, "sm_90a" for every other one.
