@@ -28,13 +28,29 @@
 
 namespace gemm::step_19 {
 
+/// A stage of the ring and the parity to wait for there, in one word: a group reads it with one load, and
+/// keeps it in one register.
+struct RingPosition {
+  int word;  // 2 * stage + parity
+
+  /// Where the producer fills next, as a consumer waits for it: with the other parity.
+  template <int kStages>
+  static __device__ __forceinline__ RingPosition filled_next(const PipelineState<kStages>& fill) {
+    return {2 * fill.stage + static_cast<int>(fill.phase ^ 1)};
+  }
+  template <int kStages>
+  __device__ __forceinline__ PipelineState<kStages> state() const {
+    return {word / 2, static_cast<std::uint32_t>(word % 2)};
+  }
+};
+
 // Lesson: in step 18 each role worked out for itself what comes next, with divisions, in registers that
 // accumulators need. Here the producer does, and enqueues every work tile in shared memory for a consumer
 // group: the warpgroups that share a tile. What a group needs to multiply is read first. What it needs behind
 // the main loop is read there; until then it takes no register.
 struct alignas(8) QueuedMainloop {
-  int k_tiles;  // 0: there is no more work
-  int at;       // 2 * the stage of the first k-tile + the parity to wait for there
+  int k_tiles;      // 0: there is no more work
+  RingPosition at;  // of the first k-tile
 };
 struct alignas(16) QueuedEpilogue {
   int row, column;  // of the tile in D
@@ -71,7 +87,7 @@ struct WorkQueue {
   __device__ __forceinline__ QueuedMainloop front(const State& at) {
     ptx::mbarrier_wait_parity(&enqueued[at.stage], at.phase, {"consumer", "enqueued", at.stage, 0});
     const QueuedMainloop first = ptx::ld_shared(&mainloop[at.stage]);
-    return {warp_uniform(first.k_tiles), warp_uniform(first.at)};
+    return {warp_uniform(first.k_tiles), {warp_uniform(first.at.word)}};
   }
   /// Reads the rest and frees the entry. `groups`: of consumers; each takes every so manieth entry.
   __device__ __forceinline__ QueuedEpilogue dequeue(State& at, int groups) {
@@ -124,7 +140,7 @@ __global__ void __launch_bounds__(Roles<T, kGroups * T::kWarpgroups>::kThreads, 
           const SlotRange peers = peers_of(decomposition, work, worker);
           last = {last.row, last.column, peers.first, peers.count()};
         }
-        shared.queue.enqueue(entry, {work.count(), 2 * fill.stage + static_cast<int>(fill.phase ^ 1)}, last);
+        shared.queue.enqueue(entry, {work.count(), RingPosition::filled_next(fill)}, last);
         for (int i = 0; i < work.count(); ++i) {
           ring.producer_acquire(fill, i);
           load_tiles<T>(ring.stage[fill.stage], &ring.full[fill.stage], &a_map, &b_map, last.row, last.column,
@@ -142,7 +158,7 @@ __global__ void __launch_bounds__(Roles<T, kGroups * T::kWarpgroups>::kThreads, 
     OrderedBarrier<kGroups> order(shared.order, group);
     WorkQueue::State entry{group, 0};
     for (QueuedMainloop work; (work = shared.queue.front(entry)).k_tiles > 0;) {
-      PipelineState<kStages> read{work.at / 2, static_cast<std::uint32_t>(work.at % 2)};
+      PipelineState<kStages> read = work.at.state<kStages>();
       PipelineState<kStages> release = read;
       const auto release_stage = [&] {
         if (threadIdx.x % 128 == 0) ring.consumer_release(release);

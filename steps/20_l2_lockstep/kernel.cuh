@@ -113,7 +113,7 @@ __global__ void __launch_bounds__(Roles<T, kGroups * T::kWarpgroups>::kThreads, 
       for (int index = static_cast<int>(blockIdx.x); index < tiles; index += static_cast<int>(gridDim.x)) {
         const TilePosition tile = raster.at(index);
         const TileCorner corner{tile.m * T::kM, tile.n * T::kN};
-        shared.queue.enqueue(entry, {k_tiles, 2 * fill.stage + static_cast<int>(fill.phase ^ 1)}, corner);
+        shared.queue.enqueue(entry, {k_tiles, RingPosition::filled_next(fill)}, corner);
         for (int i = 0; i < k_tiles; ++i) {
           lockstep.before_k_tile();
           ring.producer_acquire(fill, i);
@@ -132,7 +132,7 @@ __global__ void __launch_bounds__(Roles<T, kGroups * T::kWarpgroups>::kThreads, 
     OrderedBarrier<kGroups> order(shared.order, group);
     typename Queue::State entry{group, 0};
     for (QueuedMainloop work; (work = shared.queue.front(entry)).k_tiles > 0;) {
-      PipelineState<kStages> read{work.at / 2, static_cast<std::uint32_t>(work.at % 2)};
+      PipelineState<kStages> read = work.at.state<kStages>();
       PipelineState<kStages> release = read;
       const auto release_stage = [&] {
         if (threadIdx.x % 128 == 0) ring.consumer_release(release);

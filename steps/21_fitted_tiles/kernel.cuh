@@ -30,11 +30,13 @@
 
 namespace gemm::step_21 {
 
+inline constexpr int kFinished = -1;
+
 struct alignas(16) Epilogue {
-  int row;     // the tile's first
-  int column;  // the tile's number along the columns
-  int slot;    // of the workspace, for partials; -1: the tile is finished
-  int tile;    // its number
+  int row;     // the first row of the tile
+  int column;  // the number of the tile along the columns
+  int slot;    // where partials go in the workspace; kFinished, below 0: all of K is in the accumulators
+  int tile;    // the number of the tile
 };
 
 /// The producer has more to remember than in the steps before. It gets 8 registers more, so 184 accumulators
@@ -59,12 +61,7 @@ struct Shared {
 template <typename T, int kStages, int kGroups>
 __global__ void __launch_bounds__(Roles<T, kGroups * T::kWarpgroups>::kThreads, 1)
     fitted_kernel(FittedWork given, LockstepPlan lockstep_plan, void* workspace,
-                  const __grid_constant__ ptx::TensorMap row_map,
-                  const __grid_constant__ ptx::TensorMap row_edge_map,
-                  const __grid_constant__ ptx::TensorMap column_map,
-                  const __grid_constant__ ptx::TensorMap column_edge_map,
-                  const __grid_constant__ ptx::TensorMap tile_map,
-                  const __grid_constant__ ptx::TensorMap edge_map) {
+                  const __grid_constant__ FittedMaps maps) {
   using R = FittedRoles<T, kGroups>;
   auto& shared = ptx::dynamic_shared<Shared<T, kStages, kGroups>>();
   auto& ring = shared.ring;
@@ -80,9 +77,9 @@ __global__ void __launch_bounds__(Roles<T, kGroups * T::kWarpgroups>::kThreads, 
     ptx::fence_mbarrier_init_release_cluster();
   }
   if (threadIdx.x == 32 * R::kProducerWarp) {
-    ptx::prefetch_tensormap(&row_map);
-    ptx::prefetch_tensormap(&column_map);
-    ptx::prefetch_tensormap(&tile_map);
+    ptx::prefetch_tensormap(&maps.rows);
+    ptx::prefetch_tensormap(&maps.columns);
+    ptx::prefetch_tensormap(&maps.tiles);
   }
   cluster.sync();
 
@@ -96,12 +93,16 @@ __global__ void __launch_bounds__(Roles<T, kGroups * T::kWarpgroups>::kThreads, 
       PipelineState<kStages> fill{0, 1};
       for (WorkTile work; scheduler.next(work);) {
         const TilePosition tile = cluster.tile(given.raster.at(work.tile));
-        const TileRows<T::kM> rows(tile.m * T::kM, given.rows, cluster.log2_n, cluster.n(), &row_map,
-                                   &row_edge_map);
-        const TileRows<T::kN> columns(tile.n * T::kN, given.columns, cluster.log2_m, cluster.m(), &column_map,
-                                      &column_edge_map);
-        const int slot = work.count() < all.k_tiles ? FixUp<T>::slot_of(all, worker, work.tile) : -1;
-        shared.queue.enqueue(entry, {work.count(), 2 * fill.stage + static_cast<int>(fill.phase ^ 1)},
+        const TileRows<T::kM> rows({.first = tile.m * T::kM,
+                                    .all = given.rows,
+                                    .share = cluster.row_share(),
+                                    .maps = {&maps.rows, &maps.row_edge}});
+        const TileRows<T::kN> columns({.first = tile.n * T::kN,
+                                       .all = given.columns,
+                                       .share = cluster.column_share(),
+                                       .maps = {&maps.columns, &maps.column_edge}});
+        const int slot = work.count() < all.k_tiles ? FixUp<T>::slot(all, worker, work.tile) : kFinished;
+        shared.queue.enqueue(entry, {work.count(), RingPosition::filled_next(fill)},
                              {tile.m * T::kM, tile.n, slot, work.tile});
         load_work_tile<BuiltFor::kAnyPlan>(ring, fill, lockstep, work, rows, columns, cluster);
       }
@@ -116,7 +117,7 @@ __global__ void __launch_bounds__(Roles<T, kGroups * T::kWarpgroups>::kThreads, 
     OrderedBarrier<kGroups> order(shared.order, group);
     PipelineState<kQueueEntries> entry{group, 0};
     for (QueuedMainloop work; (work = shared.queue.front(entry)).k_tiles > 0;) {
-      PipelineState<kStages> read{work.at / 2, static_cast<std::uint32_t>(work.at % 2)};
+      PipelineState<kStages> read = work.at.state<kStages>();
       PipelineState<kStages> release = read;
       const auto release_stage = [&] {
         release_to_writers(&ring.empty[release.stage], cluster, arrives);
@@ -135,7 +136,7 @@ __global__ void __launch_bounds__(Roles<T, kGroups * T::kWarpgroups>::kThreads, 
       release_stage();
       order.wait(kEpilogue, release.stage, work.k_tiles - 1);
       const Epilogue last = shared.queue.dequeue(entry, kGroups);
-      const ChunkTarget target{&tile_map, &edge_map, last.row, last.column,
+      const ChunkTarget target{&maps.tiles, &maps.edge, last.row, last.column,
                                last.column < given.whole_columns};
       if (last.slot >= 0) {
         const FixUp<T> reduction(workspace, given.cluster.shape.ctas());
@@ -152,8 +153,8 @@ __global__ void __launch_bounds__(Roles<T, kGroups * T::kWarpgroups>::kThreads, 
     if (all.stream_k_tiles > 0) {
       constexpr int kWarpgroups = kGroups * T::kWarpgroups;
       const FixUp<T> reduction(workspace, given.cluster.shape.ctas());
-      const ChunkTarget target{&tile_map, &edge_map, 0, 0, false};
-      const auto tile_of = [&](int number, int rank) {
+      const ChunkTarget target{&maps.tiles, &maps.edge, 0, 0, false};
+      const auto position = [&](int number, int rank) {
         const TilePosition corner = given.raster.at(number);
         const int n = rank / given.cluster.shape.m;
         return TilePosition{corner.m * given.cluster.shape.m + rank - n * given.cluster.shape.m,
@@ -162,10 +163,10 @@ __global__ void __launch_bounds__(Roles<T, kGroups * T::kWarpgroups>::kThreads, 
       const int index = static_cast<int>(blockIdx.x) * kWarpgroups + warp / 4;
       const int count = static_cast<int>(gridDim.x) * kWarpgroups;
       if (given.transposed) {
-        reduction.template reduce<true>(all, tile_of, given.whole_columns, index, count, shared.d[warp / 4],
+        reduction.template reduce<true>(all, position, given.whole_columns, index, count, shared.d[warp / 4],
                                         target);
       } else {
-        reduction.template reduce<false>(all, tile_of, given.whole_columns, index, count, shared.d[warp / 4],
+        reduction.template reduce<false>(all, position, given.whole_columns, index, count, shared.d[warp / 4],
                                          target);
       }
     }

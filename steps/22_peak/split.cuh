@@ -44,7 +44,7 @@ inline constexpr int kUnits = T::kN / 8;
 
 /// Each CTA of a cluster of `parts` finishes so many units of each thread, the last ones fewer or none.
 template <typename T>
-constexpr int units_of_one(int parts) {
+constexpr int units_per_cta(int parts) {
   return (kUnits<T> + parts - 1) / parts;
 }
 
@@ -56,7 +56,7 @@ template <typename T>
 constexpr int most_units() {
   int most = 0;
   for (int parts = 2; parts <= kMostParts<T>; ++parts)
-    most = std::max(most, (parts - 1) * units_of_one<T>(parts));
+    most = std::max(most, (parts - 1) * units_per_cta<T>(parts));
   return most;
 }
 
@@ -70,7 +70,7 @@ struct SplitShared {
   float4 partials[most_units<T>()][T::kThreads];  // [CTA, unit][thread], of the other CTAs
   std::uint64_t arrived;                          // all of them
 
-  /// Of this CTA: they lie where the k-tiles were, when all of those are multiplied.
+  /// This CTA's own. They lie where the k-tiles were, when all of those are multiplied.
   __device__ __forceinline__ Units<T>& own() { return reinterpret_cast<Units<T>&>(ring.stage); }
   static_assert(T::kBlocks == 1, "a unit is 8 columns of the tile");
   static_assert(sizeof(Units<T>) <= sizeof(Ring<T, kStages>::stage), "the ring's barriers lie behind");
@@ -78,11 +78,11 @@ struct SplitShared {
 
 /// What the host decides.
 struct SplitWork {
-  int rows = 0;  // of the tiles' matrix: D, or D transposed
+  int rows = 0;  // the size of the tiles' matrix: D, or D transposed
   int columns = 0;
-  FittedCluster cluster;  // CTAs that share loads: those of one part
-  int parts = 1;          // of K. CTAs of a cluster: so many times those that share loads
-  int k_tiles = 0;        // of each CTA, at least
+  FittedCluster cluster;  // the CTAs that share loads: those of one part
+  int parts = 1;          // into which K is cut. The hardware's cluster holds so many of `cluster`
+  int k_tiles = 0;        // that each CTA multiplies, at least
   int longer = 0;         // so many CTAs, the first ones, have one more
   int units = 0;          // that each CTA finishes, the last ones fewer or none
   bool along_n = false;   // the next CTA has the next tile beside this one; otherwise the one below
@@ -185,10 +185,7 @@ __device__ __forceinline__ void finish_share(SplitShared<T, kStages>& shared, co
 /// kShares: the CTAs of a part share loads.
 template <typename T, int kStages, bool kTransposed, bool kShares>
 __global__ void __launch_bounds__(T::kThreads + 32, 1)
-    split_kernel(SplitWork given, bf16* d, const __grid_constant__ ptx::TensorMap row_map,
-                 const __grid_constant__ ptx::TensorMap row_edge_map,
-                 const __grid_constant__ ptx::TensorMap column_map,
-                 const __grid_constant__ ptx::TensorMap column_edge_map) {
+    split_kernel(SplitWork given, bf16* d, const __grid_constant__ OperandMaps maps) {
   auto& shared = ptx::dynamic_shared<SplitShared<T, kStages>>();
   auto& ring = shared.ring;
   const int rank = static_cast<int>(ptx::cluster_ctarank());
@@ -221,9 +218,14 @@ __global__ void __launch_bounds__(T::kThreads + 32, 1)
     // Only what is loaded for others waits for them: otherwise the ring is the CTA's own.
     if constexpr (kShares) ptx::barrier_cluster_wait();
     if (ptx::elect_sync()) {
-      const TileRows<T::kM> rows(row, given.rows, cluster.log2_n, cluster.n(), &row_map, &row_edge_map);
-      const TileRows<T::kN> columns(column, given.columns, cluster.log2_m, cluster.m(), &column_map,
-                                    &column_edge_map);
+      const TileRows<T::kM> rows({.first = row,
+                                  .all = given.rows,
+                                  .share = cluster.row_share(),
+                                  .maps = {&maps.rows, &maps.row_edge}});
+      const TileRows<T::kN> columns({.first = column,
+                                     .all = given.columns,
+                                     .share = cluster.column_share(),
+                                     .maps = {&maps.columns, &maps.column_edge}});
       Lockstep never(LockstepPlan{});
       PipelineState<kStages> fill{0, 1};
       load_work_tile<kShares ? BuiltFor::kClusters : BuiltFor::kWholeTiles>(
@@ -234,7 +236,7 @@ __global__ void __launch_bounds__(T::kThreads + 32, 1)
     return;
   }
   if (threadIdx.x == 0) {
-    for (const ptx::TensorMap* map : {&row_map, &column_map, &row_edge_map, &column_edge_map})
+    for (const ptx::TensorMap* map : {&maps.rows, &maps.columns, &maps.row_edge, &maps.column_edge})
       ptx::prefetch_tensormap(map);
   }
   __syncwarp();
@@ -315,30 +317,22 @@ struct SplitLaunch {
     const int rows = plan.transposed ? n : m;
     const int columns = plan.transposed ? m : n;
     const int k_tiles = ceil_div(k, T::kK);
-    SplitWork work{.rows = rows,
-                   .columns = columns,
-                   .cluster = FittedCluster(plan.cluster),
-                   .parts = plan.parts,
-                   .k_tiles = k_tiles / plan.parts,
-                   .longer = k_tiles % plan.parts,
-                   .units = units_of_one<T>(plan.parts),
-                   .along_n = along_n(gemm.shape, plan)};
-    const int row_share = T::kM / plan.cluster.n;
-    const int column_share = T::kN / plan.cluster.m;
-    const FittedCluster& cluster = work.cluster.set_edges(rows, row_share, columns, column_share);
-    const bf16* const row_operand = plan.transposed ? gemm.b : gemm.a;
-    const bf16* const column_operand = plan.transposed ? gemm.a : gemm.b;
-    const ptx::L2Promotion promotion = operand_promotion(gemm.shape);
-    return [work, d = gemm.d, launch = launch_shape(gemm.shape, plan),
+    FittedCluster cluster(plan.cluster);
+    cluster.set_edges(rows, T::kM / plan.cluster.n, columns, T::kN / plan.cluster.m);
+    const SplitWork work{.rows = rows,
+                         .columns = columns,
+                         .cluster = cluster,
+                         .parts = plan.parts,
+                         .k_tiles = k_tiles / plan.parts,
+                         .longer = k_tiles % plan.parts,
+                         .units = units_per_cta<T>(plan.parts),
+                         .along_n = along_n(gemm.shape, plan)};
+    return [work, d = gemm.d, maps = operand_maps<T>(gemm, plan, cluster),
+            launch = launch_shape(gemm.shape, plan),
             kernel = plan.cluster.ctas() > 1 ? plan.transposed ? kKernel<true, true> : kKernel<false, true>
                      : plan.transposed ? kKernel<true, false>
-                                             : kKernel<false, false>,
-            row = operand_map<T>(row_operand, rows, k, row_share, promotion),
-            row_edge = operand_map<T>(row_operand, rows, k, cluster.row_edge, promotion),
-            column = operand_map<T>(column_operand, columns, k, column_share, promotion),
-            column_edge = operand_map<T>(column_operand, columns, k, cluster.column_edge, promotion)](
-               ptx::Stream stream) {
-      ptx::launch(kernel, launch, stream, work, d, row, row_edge, column, column_edge);
+                                             : kKernel<false, false>](ptx::Stream stream) {
+      ptx::launch(kernel, launch, stream, work, d, maps);
     };
   }
 };

@@ -66,7 +66,7 @@ void run_plan(Met& met, const gemm::Shape& shape, const gemm::FittedPlan& plan, 
   }
   ++met.plans;
   const int units = gemm::step_22::kUnits<T>;
-  met.idle += (plan.parts - 1) * gemm::step_22::units_of_one<T>(plan.parts) >= units;
+  met.idle += (plan.parts - 1) * gemm::step_22::units_per_cta<T>(plan.parts) >= units;
   met.unequal += gemm::ceil_div(shape.k, T::kK) % plan.parts != 0;
   const int rows = plan.transposed ? shape.n : shape.m;
   const int columns = plan.transposed ? shape.m : shape.n;

@@ -17,8 +17,8 @@
 
 namespace gemm {
 
-/// A slot in pieces that fit into a stage, of so many vectors of all threads; the last has those that are
-/// left.
+/// A slot is cut into pieces that fit into a stage. Each has kVectors vectors of every thread, and the last
+/// piece those that are left.
 template <typename T>
 struct SlotPieces {
   static constexpr int kMost = WgmmaTiles<T>::kBytes / (16 * T::kThreads);
@@ -59,8 +59,8 @@ struct FetchedPartials {
       const auto bytes = static_cast<std::uint32_t>(16 * T::kThreads * Pieces::vectors(piece));
       ring.producer_acquire(fill, piece);
       ptx::mbarrier_arrive_expect_tx(&ring.full[fill.stage], bytes);
-      ptx::cp_async_bulk(&ring.stage[fill.stage], partials.vectors_of(slot, piece * Pieces::kVectors), bytes,
-                         &ring.full[fill.stage]);
+      ptx::cp_async_bulk(&ring.stage[fill.stage], partials.slot_vectors(slot, piece * Pieces::kVectors),
+                         bytes, &ring.full[fill.stage]);
       fill.advance();
     }
   }

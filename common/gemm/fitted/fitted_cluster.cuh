@@ -24,32 +24,38 @@ namespace gemm {
 /// A named barrier that no warpgroup uses for its stores.
 inline constexpr std::uint32_t kStartBarrier = 8;
 
-/// Of a power of two. (In a kernel std::countr_zero gives no defined result.)
-__host__ __device__ constexpr int log2_of(int power) {
+/// The logarithm of a power of two. (In a kernel std::countr_zero gives no defined result.)
+__host__ __device__ constexpr int log2_power(int power) {
   int log2 = 0;
   while (1 << log2 < power) ++log2;
   return log2;
 }
 
-/// The rows of the last share, of `size` rows in shares of `share`.
-constexpr int edge_of(int size, int share) {
+/// How many rows the last share has, where `size` rows are cut into shares of `share`.
+constexpr int edge_rows(int size, int share) {
   return size % share == 0 ? share : size % share;
 }
+
+/// A CTA's share of a tile that several CTAs load.
+struct Share {
+  int log2_count;  // the tile is cut into two to the power of this many shares
+  int index;       // the number of the CTA's own
+};
 
 /// A CTA in its cluster. Everything but the rank is a parameter of the kernel.
 struct FittedCluster {
   ClusterShape shape;
   int log2_m, log2_n;
-  unsigned row_mask_0, column_mask_0;  // of the CTAs with the first rows, with the first columns
+  unsigned row_mask_0, column_mask_0;  // the CTAs with the cluster's first rows, and with its first columns
   int rank = 0;
-  int row_edge = 0, column_edge = 0;  // rows of the edge maps' boxes
-  int row_last = 0, column_last = 0;  // of each operand's matrix, where the last such box begins
+  int row_edge = 0, column_edge = 0;  // how high the edge maps' boxes are
+  int row_last = 0, column_last = 0;  // the row of each operand's matrix at which the last such box begins
 
   FittedCluster() = default;
   __host__ __device__ explicit FittedCluster(const ClusterShape& given)
       : shape(given),
-        log2_m(log2_of(given.m)),
-        log2_n(log2_of(given.n)),
+        log2_m(log2_power(given.m)),
+        log2_n(log2_power(given.n)),
         row_mask_0(0),
         column_mask_0((1u << given.m) - 1) {
     for (int i = 0; i < given.ctas(); i += given.m) row_mask_0 |= 1u << i;
@@ -57,9 +63,9 @@ struct FittedCluster {
 
   /// What the matrix's last tiles leave of the shares, of `row_share` rows and `column_share` columns.
   FittedCluster& set_edges(int rows, int row_share, int columns, int column_share) {
-    row_edge = edge_of(rows, row_share);
+    row_edge = edge_rows(rows, row_share);
     row_last = rows - row_edge;
-    column_edge = edge_of(columns, column_share);
+    column_edge = edge_rows(columns, column_share);
     column_last = columns - column_edge;
     return *this;
   }
@@ -72,9 +78,12 @@ struct FittedCluster {
     return one;
   }
 
-  /// Its place.
+  /// Its place in the cluster.
   __device__ __forceinline__ int m() const { return rank & (shape.m - 1); }
   __device__ __forceinline__ int n() const { return rank >> log2_m; }
+  /// Its share of a tile's rows, and of its columns.
+  __device__ __forceinline__ Share row_share() const { return {log2_n, n()}; }
+  __device__ __forceinline__ Share column_share() const { return {log2_m, m()}; }
   /// CTAs that write to a CTA's stages, itself among them.
   __device__ __forceinline__ int peers() const { return shape.m + shape.n - 1; }
   __device__ __forceinline__ bool is_peer(int other) const {
@@ -87,7 +96,7 @@ struct FittedCluster {
   __device__ __forceinline__ std::uint16_t column_mask() const {
     return static_cast<std::uint16_t>(column_mask_0 << (rank - m()));
   }
-  /// Of the tiles that a cluster works on, this CTA's.
+  /// This CTA's tile, one of those that the cluster works on.
   __device__ __forceinline__ TilePosition tile(TilePosition cluster) const {
     return {cluster.m * shape.m + m(), cluster.n * shape.n + n()};
   }
@@ -130,22 +139,36 @@ struct FittedCluster {
 // A CTA of a cluster whose share lies outside still loads rows, the matrix's last ones. A peer that did not
 // wait for its bytes could get a whole ring ahead, and release a stage again before others released it once.
 
+/// The maps of an operand.
+struct ShareMaps {
+  const ptx::TensorMap* whole;  // its boxes are as high as a share
+  const ptx::TensorMap* edge;   // its boxes are as high as what the matrix's last tile leaves of one
+};
+
+/// Which share of an operand's tile a CTA loads, and from where.
+struct OperandShare {
+  int first;  // the row of the matrix at which the tile begins
+  int all;    // rows of the matrix
+  Share share;
+  ShareMaps maps;
+};
+
 /// An operand's tile of kRows rows, and this CTA's share of it.
 template <int kRows>
 struct TileRows {
-  const ptx::TensorMap* map;  // of boxes that are as high as what there is of the share
-  int rows;                   // of the tile, that lie in the matrix: 0 to kRows
-  int begin;                  // of the share, in the tile
-  int row;                    // the same in the matrix
+  const ptx::TensorMap* map;  // its boxes are as high as what there is of the share
+  int rows;                   // how many rows of the tile lie in the matrix: 0 to kRows
+  int begin;                  // the row of the tile at which the share begins
+  int row;                    // the row of the matrix at which the share begins
 
-  /// `whole`, `edge`: the maps of a whole share, and of what the matrix's last tile leaves of one.
-  __device__ __forceinline__ TileRows(int first, int all, int log2_shares, int index,
-                                      const ptx::TensorMap* whole, const ptx::TensorMap* edge)
-      : rows(min(max(all - first, 0), kRows)), begin((kRows >> log2_shares) * index), row(first + begin) {
-    map = all - row < kRows >> log2_shares ? edge : whole;
+  __device__ __forceinline__ explicit TileRows(const OperandShare& given)
+      : rows(min(max(given.all - given.first, 0), kRows)),
+        begin((kRows >> given.share.log2_count) * given.share.index),
+        row(given.first + begin) {
+    map = given.all - row < kRows >> given.share.log2_count ? given.maps.edge : given.maps.whole;
   }
 
-  /// Of two shares or more those that lie outside. (The shift makes the divisor a constant.)
+  /// How many shares lie outside the matrix. (The shift makes the divisor a constant.)
   __device__ __forceinline__ int shares_outside(int log2_shares) const {
     return (1 << log2_shares) - static_cast<int>(((rows << log2_shares) + kRows - 1u) / kRows);
   }

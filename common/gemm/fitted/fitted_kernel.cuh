@@ -32,11 +32,35 @@
 
 namespace gemm {
 
+/// What becomes of the accumulators of a work tile. Either they are partials, and go to a slot. Or they
+/// finish the tile, with the partials of peers added. It is packed into two words, so that an entry of the
+/// queue stays as wide as one load.
+class Destination {
+ public:
+  Destination() = default;
+  __device__ __forceinline__ static Destination in_slot(int number) { return {number, 0}; }
+  /// `fetched`: the peers' partials come through the ring. Otherwise the consumer group reads them itself.
+  __device__ __forceinline__ static Destination in_tile(const SlotRange& peers, bool fetched) {
+    return {~peers.first, fetched ? peers.count() : -peers.count()};
+  }
+  __device__ __forceinline__ bool is_slot() const { return first_ >= 0; }
+  __device__ __forceinline__ int slot() const { return first_; }
+  /// How many peers' partials come through the ring: none where this is negative.
+  __device__ __forceinline__ int fetched() const { return peers_; }
+  __device__ __forceinline__ bool reads_peers() const { return peers_ < 0; }
+  /// The slots that the consumer group reads by itself.
+  __device__ __forceinline__ SlotRange read_slots() const { return {~first_, ~first_ - peers_}; }
+
+ private:
+  __device__ __forceinline__ Destination(int first, int peers) : first_(first), peers_(peers) {}
+  int first_;  // the slot; for a tile ~ the slot of the first peer, which is negative
+  int peers_;  // how many peers a tile has; negative where the group reads them
+};
+
 struct alignas(16) FittedEpilogue {
-  int row;     // the tile's first
-  int column;  // the tile's number along the columns
-  int slot;    // for partials; where the tile is finished: ~ the first peer's, which is negative
-  int peers;   // whose partials come through the ring; negative: that the consumer group reads by itself
+  int row;     // the first row of the tile
+  int column;  // the number of the tile along the columns
+  Destination destination;
 };
 
 /// In clusters the producer has more to remember than in the steps before. It gets 56 registers.
@@ -63,12 +87,7 @@ struct FittedShared {
 template <typename T, int kStages, int kGroups, bool kTransposed, BuiltFor kBuiltFor>
 __global__ void __launch_bounds__(Roles<T, kGroups * T::kWarpgroups>::kThreads, 1)
     fitted_kernel(FittedWork passed, LockstepPlan lockstep_plan, void* workspace,
-                  const __grid_constant__ ptx::TensorMap row_map,
-                  const __grid_constant__ ptx::TensorMap row_edge_map,
-                  const __grid_constant__ ptx::TensorMap column_map,
-                  const __grid_constant__ ptx::TensorMap column_edge_map,
-                  const __grid_constant__ ptx::TensorMap tile_map,
-                  const __grid_constant__ ptx::TensorMap edge_map) {
+                  const __grid_constant__ FittedMaps maps) {
   using R = FittedRoles<T, kGroups, kBuiltFor>;
   const FittedWork given = narrowed<kTransposed, kBuiltFor>(passed);
   auto& shared = ptx::dynamic_shared<FittedShared<T, kStages, kGroups>>();
@@ -89,7 +108,7 @@ __global__ void __launch_bounds__(Roles<T, kGroups * T::kWarpgroups>::kThreads, 
     __syncwarp();
   } else if (threadIdx.x == 0) {
     for (const ptx::TensorMap* map :
-         {&row_map, &column_map, &row_edge_map, &column_edge_map, &tile_map, &edge_map})
+         {&maps.rows, &maps.columns, &maps.row_edge, &maps.column_edge, &maps.tiles, &maps.edge})
       ptx::prefetch_tensormap(map);
   }
 
@@ -106,10 +125,14 @@ __global__ void __launch_bounds__(Roles<T, kGroups * T::kWarpgroups>::kThreads, 
       PipelineState<kStages> fill{0, 1};
       for (WorkTile work; scheduler.next(work);) {
         const TilePosition tile = cluster.tile(given.raster.at(work.tile));
-        const TileRows<T::kM> rows(tile.m * T::kM, given.rows, cluster.log2_n, cluster.n(), &row_map,
-                                   &row_edge_map);
-        const TileRows<T::kN> columns(tile.n * T::kN, given.columns, cluster.log2_m, cluster.m(), &column_map,
-                                      &column_edge_map);
+        const TileRows<T::kM> rows({.first = tile.m * T::kM,
+                                    .all = given.rows,
+                                    .share = cluster.row_share(),
+                                    .maps = {&maps.rows, &maps.row_edge}});
+        const TileRows<T::kN> columns({.first = tile.n * T::kN,
+                                       .all = given.columns,
+                                       .share = cluster.column_share(),
+                                       .maps = {&maps.columns, &maps.column_edge}});
         SlotRange peers;
         if (all.stream_k_tiles > 0 && work.slot < 0) peers = peers_of(all, work, worker);
         // In front of the other group's k-tiles, partials would hold that group up. In a cluster no k-tile
@@ -117,9 +140,10 @@ __global__ void __launch_bounds__(Roles<T, kGroups * T::kWarpgroups>::kThreads, 
         // (release_to_itself).
         const bool fetches = scheduler.done() || (kGroups == 1 && cluster.shape.ctas() == 1);
         const int fetched = fetches ? peers.count() : 0;
-        shared.queue.enqueue(entry, {work.count(), 2 * fill.stage + static_cast<int>(fill.phase ^ 1)},
-                             {tile.m * T::kM, tile.n, work.slot < 0 ? ~peers.first : work.slot,
-                              fetched > 0 ? fetched : -peers.count()});
+        shared.queue.enqueue(
+            entry, {work.count(), RingPosition::filled_next(fill)},
+            {tile.m * T::kM, tile.n,
+             work.slot < 0 ? Destination::in_tile(peers, fetches) : Destination::in_slot(work.slot)});
         load_work_tile<kBuiltFor>(ring, fill, lockstep, work, rows, columns, cluster);
         for (int i = 0; all.stream_k_tiles > 0 && i < fetched; ++i) {
           FetchedPartials<T>::fetch(ring, fill,
@@ -143,7 +167,7 @@ __global__ void __launch_bounds__(Roles<T, kGroups * T::kWarpgroups>::kThreads, 
     OrderedBarrier<kGroups> order(shared.order, group);
     PipelineState<kQueueEntries> entry{group, 0};
     for (QueuedMainloop work; (work = shared.queue.front(entry)).k_tiles > 0;) {
-      PipelineState<kStages> read{work.at / 2, static_cast<std::uint32_t>(work.at % 2)};
+      PipelineState<kStages> read = work.at.state<kStages>();
       PipelineState<kStages> release = read;
       const auto release_stage = [&] {
         release_to_writers(&ring.empty[release.stage], cluster, arrives);
@@ -161,28 +185,31 @@ __global__ void __launch_bounds__(Roles<T, kGroups * T::kWarpgroups>::kThreads, 
       warpgroup.template wait<0>();
       release_stage();
       const FittedEpilogue last = shared.queue.dequeue(entry, kGroups);
+      const Destination& destination = last.destination;
       const auto release_fetched = [&] {
         release_to_itself(&ring.empty[release.stage], cluster);
         release.advance();
       };
-      for (int i = 0; all.stream_k_tiles > 0 && i < last.peers; ++i)
+      for (int i = 0; all.stream_k_tiles > 0 && i < destination.fetched(); ++i)
         FetchedPartials<T>::add(warpgroup, warp / 4 % T::kWarpgroups, ring, read, release_fetched);
       order.wait(kEpilogue, release.stage, work.k_tiles - 1);
-      const ChunkTarget target{&tile_map, &edge_map, last.row, last.column,
+      const ChunkTarget target{&maps.tiles, &maps.edge, last.row, last.column,
                                last.column < given.whole_columns};
       // Worked out anew where it is needed: no register holds it meanwhile.
       const auto partials = [&] {
         return FetchedPartials<T>::in(workspace, all, given.cluster.shape.ctas());
       };
-      const auto slot = [&](int number) {
+      const auto slot = [&](int number) {  // the workers' slots of this rank lie together
         return static_cast<int>(ptx::cluster_ctarank()) * all.slots() + number;
       };
-      if (all.stream_k_tiles > 0 && last.slot >= 0) {
-        partials().template store_partials<true>(warpgroup, slot(last.slot), warp / 4 % T::kWarpgroups);
+      if (all.stream_k_tiles > 0 && destination.is_slot()) {
+        partials().template store_partials<true>(warpgroup, slot(destination.slot()),
+                                                 warp / 4 % T::kWarpgroups);
       } else {
-        if (all.stream_k_tiles > 0 && last.peers < 0) {
-          const int first = slot(~last.slot);
-          partials().fixup(warpgroup, SlotRange{first, first - last.peers}, warp / 4 % T::kWarpgroups);
+        if (all.stream_k_tiles > 0 && destination.reads_peers()) {
+          const SlotRange peers = destination.read_slots();
+          partials().fixup(warpgroup, SlotRange{slot(peers.first), slot(peers.end)},
+                           warp / 4 % T::kWarpgroups);
         }
         if (given.transposed) {
           store_fitted<true>(warpgroup, shared.d[warp / 4], target);

@@ -27,15 +27,27 @@
 
 namespace gemm {
 
-/// What goes with every launch.
+/// What a kernel must know of the work, tensor maps apart.
 struct FittedWork {
   Decomposition decomposition;
   StripRaster raster;
   FittedCluster cluster;
-  int rows = 0;  // of the tiles' matrix
+  int rows = 0;  // the size of the tiles' matrix: D, or D transposed
   int columns = 0;
-  int whole_columns = 0;  // tiles along the columns that lie inside D
+  int whole_columns = 0;  // how many tiles along the columns lie inside D
   bool transposed = false;
+};
+
+/// The maps of both operands. That of the rows is A; where the tiles are transposed, it is B.
+struct OperandMaps {
+  ptx::TensorMap rows;      // its boxes are as high as a CTA's share of a tile
+  ptx::TensorMap row_edge;  // its boxes are as high as what the matrix's last tile leaves of one
+  ptx::TensorMap columns;   // and the same two for the other operand
+  ptx::TensorMap column_edge;
+};
+struct FittedMaps : OperandMaps {
+  ptx::TensorMap tiles;  // a tile_map of D, for the tiles that lie inside it
+  ptx::TensorMap edge;   // an edge_map of D, for the others
 };
 
 // Lesson: what a kernel is not built for is a constant in it, and the compiler leaves out the code that would
@@ -84,8 +96,23 @@ inline ptx::L2Promotion operand_promotion(const Shape& shape) {
   return shape.k % 64 == 0 && !read_once ? ptx::L2Promotion::k256B : ptx::L2Promotion::k128B;
 }
 
-/// How the host starts kKernel(work, lockstep, workspace, row_map, column_map, tile_map, edge_map). Exchange:
-/// how partials get from one worker to another, FixUp<T> or FetchedPartials<T>.
+/// The maps for a cluster whose edges are set.
+template <typename T>
+OperandMaps operand_maps(const Gemm& gemm, const FittedPlan& plan, const FittedCluster& cluster) {
+  const auto [m, n, k] = gemm.shape;
+  const int rows = plan.transposed ? n : m;
+  const int columns = plan.transposed ? m : n;
+  const bf16* const row_operand = plan.transposed ? gemm.b : gemm.a;
+  const bf16* const column_operand = plan.transposed ? gemm.a : gemm.b;
+  const ptx::L2Promotion promotion = operand_promotion(gemm.shape);
+  return {.rows = operand_map<T>(row_operand, rows, k, T::kM / plan.cluster.n, promotion),
+          .row_edge = operand_map<T>(row_operand, rows, k, cluster.row_edge, promotion),
+          .columns = operand_map<T>(column_operand, columns, k, T::kN / plan.cluster.m, promotion),
+          .column_edge = operand_map<T>(column_operand, columns, k, cluster.column_edge, promotion)};
+}
+
+/// How the host starts kKernel(work, lockstep, workspace, maps). Exchange says how partials get from one
+/// worker to another: FixUp<T> or FetchedPartials<T>.
 template <auto kKernel, typename T, typename Shared, int kThreads, typename Exchange = FixUp<T>>
 struct FittedLaunch {
   /// As many CTAs as the GPU holds.
@@ -124,36 +151,28 @@ struct FittedLaunch {
     const auto [m, n, k] = gemm.shape;
     const int rows = plan.transposed ? n : m;
     const int columns = plan.transposed ? m : n;
-    FittedWork work{
-        .decomposition = decomposition(gemm.shape, plan),
+    FittedCluster cluster(plan.cluster);
+    cluster.set_edges(rows, T::kM / plan.cluster.n, columns, T::kN / plan.cluster.m);
+    const Decomposition all = decomposition(gemm.shape, plan);
+    const FittedWork work{
+        .decomposition = all,
         .raster = {grid(gemm.shape, plan), plan.raster_group, plan.strips()},
-        .cluster = FittedCluster(plan.cluster),
+        .cluster = cluster,
         .rows = rows,
         .columns = columns,
         .whole_columns = columns / T::kN,
         .transposed = plan.transposed,
     };
-    const ptx::LaunchShape launch = launch_shape(plan);
-    const LockstepPlan barriers{nullptr, plan.lockstep, lockstep_barriers(work.decomposition, plan.lockstep)};
-    const ptx::L2Promotion promotion = operand_promotion(gemm.shape);
-    const bf16* const row_operand = plan.transposed ? gemm.b : gemm.a;
-    const bf16* const column_operand = plan.transposed ? gemm.a : gemm.b;
-    const int row_share = T::kM / plan.cluster.n;
-    const int column_share = T::kN / plan.cluster.m;
-    work.cluster.set_edges(rows, row_share, columns, column_share);
-    return [work, launch, barriers,  //
-            row = operand_map<T>(row_operand, rows, k, row_share, promotion),
-            row_edge = operand_map<T>(row_operand, rows, k, work.cluster.row_edge, promotion),
-            column = operand_map<T>(column_operand, columns, k, column_share, promotion),
-            column_edge = operand_map<T>(column_operand, columns, k, work.cluster.column_edge, promotion),
-            tiles = tile_map<T::kN>(gemm.d, m, n, plan.transposed), edge = edge_map(gemm.d, m, n),
+    const LockstepPlan barriers{nullptr, plan.lockstep, lockstep_barriers(all, plan.lockstep)};
+    const FittedMaps maps{operand_maps<T>(gemm, plan, cluster),
+                          tile_map<T::kN>(gemm.d, m, n, plan.transposed), edge_map(gemm.d, m, n)};
+    return [work, barriers, maps, launch = launch_shape(plan),
             workspace =
                 std::make_shared<ptx::Workspace>(workspace_bytes(gemm.shape, plan))](ptx::Stream stream) {
       void* const memory = workspace->of(stream);
       LockstepPlan lockstep = barriers;
       lockstep.counters = static_cast<std::uint32_t*>(memory);
-      ptx::launch(kKernel, launch, stream, work, lockstep, memory, row, row_edge, column, column_edge, tiles,
-                  edge);
+      ptx::launch(kKernel, launch, stream, work, lockstep, memory, maps);
     };
   }
 };

@@ -54,8 +54,8 @@ ptx::TensorMap tile_map(bf16* d, int m, int n, bool transposed) {
 struct ChunkTarget {
   const ptx::TensorMap* tiles;  // a tile_map
   const ptx::TensorMap* edge;   // an edge_map
-  int row;                      // of the tiles' matrix, D or D transposed
-  int tile;                     // along its columns
+  int row;                      // the first of them in the tiles' matrix, D or D transposed
+  int tile;                     // the tile's number along the columns
   bool whole;                   // no part of the tile lies outside D
 };
 
@@ -111,7 +111,7 @@ __device__ __forceinline__ void store_chunk(const float* accumulators, int colum
   ptx::cp_async_bulk_commit_group();
 }
 
-/// Rounds the warpgroup's part of a tile and issues its stores. `target.row`: the tile's first one.
+/// Rounds the warpgroup's part of a tile and issues its stores. `target.row` is the tile's first row.
 template <bool kTransposed, typename T, int kBuffers>
 __device__ __forceinline__ void store_fitted(const WarpgroupTile<T>& tile,
                                              SomeChunkBuffers<kBuffers>& buffers, ChunkTarget target) {

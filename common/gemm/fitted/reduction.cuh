@@ -41,18 +41,18 @@ struct FixUp {
   float4* partials;  // [slot][CTA of the cluster][vector][warpgroup][thread]
   int ctas;
 
-  __device__ __forceinline__ FixUp(void* workspace, int ctas_of_a_cluster)
+  __device__ __forceinline__ FixUp(void* workspace, int cluster_ctas)
       : counters(static_cast<std::uint32_t*>(workspace) + 2),
         partials(reinterpret_cast<float4*>(static_cast<char*>(workspace) + kCounterBytes)),
-        ctas(ctas_of_a_cluster) {}
+        ctas(cluster_ctas) {}
 
   /// The slot of a worker's partials of a tile.
-  static __device__ __forceinline__ int slot_of(const Decomposition& all, int worker, int tile) {
+  static __device__ __forceinline__ int slot(const Decomposition& all, int worker, int tile) {
     return 2 * worker + (all.range_begin(worker) / all.k_tiles != tile);
   }
 
-  /// Stores a warpgroup's partials of a work tile. `rank`: of the CTA in the cluster; `warpgroup`: of those
-  /// that share the tile.
+  /// Stores a warpgroup's partials of a work tile. `rank` is the CTA's in the cluster; `warpgroup` is the
+  /// number of the calling one among those that share the tile.
   __device__ __forceinline__ void store_partials(const WarpgroupTile<T>& accumulated, int slot, int tile,
                                                  int rank, int warpgroup) const {
     float4* const first = vector(slot, rank, 0, warpgroup);
@@ -65,12 +65,12 @@ struct FixUp {
     if (threadIdx.x % 128 == 0) ptx::atom_add_acq_rel_gpu(&counters[tile * ctas + rank], 1);
   }
 
-  /// This warpgroup's share of all reductions. `tile_of(number, rank)` says where a tile is; `index` is the
-  /// number of the warpgroup in the grid, of `count`.
-  template <bool kTransposed, typename TileOf, int kBuffers>
-  __device__ __forceinline__ void reduce(const Decomposition& all, const TileOf& tile_of, int whole_columns,
-                                         int index, int count, SomeChunkBuffers<kBuffers>& buffers,
-                                         ChunkTarget target) const {
+  /// This warpgroup's share of all reductions. `position(number, rank)` says where a tile is; `index` is the
+  /// number of the warpgroup among the `count` of the grid.
+  template <bool kTransposed, typename Position, int kBuffers>
+  __device__ __forceinline__ void reduce(const Decomposition& all, const Position& position,
+                                         int whole_columns, int index, int count,
+                                         SomeChunkBuffers<kBuffers>& buffers, ChunkTarget target) const {
     const int units = all.stream_k_tiles * ctas * kUnits;
     const auto share = [&](int i) { return static_cast<int>(static_cast<std::int64_t>(units) * i / count); };
     const bool speaks = threadIdx.x % 128 == 0;
@@ -93,7 +93,7 @@ struct FixUp {
       const int columns = T::kN - begin < kChunkN ? T::kN - begin : kChunkN;
       float sum[kChunkN / 2] = {};
       const auto load = [&](float4(&vectors)[kChunkN / 8], int worker) {
-        const float4* const from = vector(slot_of(all, worker, number), rank,
+        const float4* const from = vector(slot(all, worker, number), rank,
                                           block % T::kBlocks * kRowVectors + begin / 8, block / T::kBlocks);
 #pragma unroll
         for (int i = 0; i < kChunkN / 8; ++i)
@@ -108,7 +108,7 @@ struct FixUp {
         add(sum, one);
         add(sum, next);
       }
-      const TilePosition tile = tile_of(number, rank);
+      const TilePosition tile = position(number, rank);
       target.row = tile.m * T::kM + block * 64;
       target.tile = tile.n;
       target.whole = tile.n < whole_columns;

@@ -12,13 +12,31 @@
 
 namespace gemm {
 
+/// A stage of the ring and the parity to wait for there, in one word: a group reads it with one load, and
+/// keeps it in one register.
+struct RingPosition {
+  int word;  // 2 * stage + parity
+
+  /// Where the producer fills next, as a consumer waits for it: with the other parity.
+  template <int kStages>
+  static __device__ __forceinline__ RingPosition filled_next(const PipelineState<kStages>& fill) {
+    return {2 * fill.stage + static_cast<int>(fill.phase ^ 1)};
+  }
+  template <int kStages>
+  __device__ __forceinline__ PipelineState<kStages> state() const {
+    return {word / 2, static_cast<std::uint32_t>(word % 2)};
+  }
+};
+
 /// The part of a work tile that its consumer group needs first.
 struct alignas(8) QueuedMainloop {
-  int k_tiles;  // 0: there is no more work
-  int at;       // 2 * the stage of the first k-tile + the parity to wait for there
+  int k_tiles;      // 0: there is no more work
+  RingPosition at;  // of the first k-tile
 };
 
 inline constexpr int kQueueEntries = 4;
+
+// Step 19's queue knows its epilogue; here each kernel says what a group must know behind the main loop.
 
 /// Work tiles on their way from the producer to the consumer groups, which take turns. `Epilogue`: what a
 /// group must know when it has multiplied; read no sooner, it takes no register until then.
@@ -52,7 +70,7 @@ struct WorkQueue {
   __device__ __forceinline__ QueuedMainloop front(const State& at) {
     ptx::mbarrier_wait_parity(&enqueued[at.stage], at.phase, {"consumer", "enqueued", at.stage, 0});
     const QueuedMainloop first = ptx::ld_shared(&mainloop[at.stage]);
-    return {warp_uniform(first.k_tiles), warp_uniform(first.at)};
+    return {warp_uniform(first.k_tiles), {warp_uniform(first.at.word)}};
   }
 
   /// Reads the rest and frees the entry. `groups`: of consumers; each takes every so manieth entry.

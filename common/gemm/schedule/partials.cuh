@@ -15,6 +15,10 @@
 
 namespace gemm {
 
+// Step 18 has [slot][warpgroup][vector][thread]. Here the same vector of all warpgroups lies together,
+// because the producer of step 22 fetches the partials of a whole tile, as many vectors at a time as fit into
+// a stage.
+
 /// Slots for the partials of one tile each, in fp32 and as the registers hold them. Each warpgroup passes its
 /// own rows to the same warpgroup of another CTA. Uses named barrier 1 + (number of the warpgroup in the
 /// CTA). The workspace is zeroed before the first launch; every launch leaves the flags at zero.
@@ -32,7 +36,8 @@ struct Partials {
         flags(
             reinterpret_cast<std::uint32_t*>(values + static_cast<std::size_t>(slots) * T::kM * T::kN / 4)) {}
 
-  /// Writes the partials of a work tile and raises the flag of its slot. `warpgroup`: of the tile's.
+  /// Writes the partials of a work tile and raises the flag of its slot. `warpgroup` is the number of the
+  /// calling one among those that share the tile.
   /// kFetched: a bulk copy will read them, through the async proxy.
   template <bool kFetched = false>
   __device__ __forceinline__ void store_partials(const WarpgroupTile<T>& tile, int slot,
@@ -89,13 +94,13 @@ struct Partials {
     ptx::st_relaxed_gpu(flag, 0);  // for the next launch
   }
   /// Where vector number `vector` of all the tile's threads begins.
-  __device__ __forceinline__ float4* vectors_of(int slot, int vector) const {
+  __device__ __forceinline__ float4* slot_vectors(int slot, int vector) const {
     return values + static_cast<std::size_t>(slot * kVectors + vector) * T::kThreads;
   }
 
  private:
   __device__ __forceinline__ float4* first_vector(int slot, int warpgroup) const {
-    return vectors_of(slot, 0) + warpgroup * 128 + threadIdx.x % 128;
+    return slot_vectors(slot, 0) + warpgroup * 128 + threadIdx.x % 128;
   }
   static __device__ __forceinline__ void sync_warpgroup() {
     ptx::bar_sync(1 + threadIdx.x / 128, 128);

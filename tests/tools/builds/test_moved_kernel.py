@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Step 21 spells out the kernel that later steps take from common/gemm: both are the same, names, the start, what narrows it and
+"""The lesson in a step is the original of what stands in common/gemm. Step 21 spells out the kernel that later steps take from common/gemm: both are the same, names, the start, what narrows it and
 how partials are exchanged apart."""
 import pathlib
 import re
@@ -35,7 +35,7 @@ NARROWER = [  # step 22 builds it for what a plan needs: there, here
 
 # How partials are exchanged: from here on, up to there. Each is in one of the two, or in both.
 EXCHANGE = [
-    ("const int slot = work.count()", "load_work_tile<"),
+    ("const int slot =", "load_work_tile<"),
     ("SlotRange peers;", "load_work_tile<"),
     ("for (int i = 0; all.stream_k_tiles > 0 && i < fetched; ++i)", "      }\n      lockstep.leave();"),
     ("order.wait(kEpilogue", "const Epilogue last = "),
@@ -66,7 +66,36 @@ def kernel(text):
     return re.findall(r"\w+|[^\w\s]", code)
 
 
+# What the library took from a step as it was: the step, the header, the names.
+MOVED = [
+    ("16_cluster_multicast", "tile/cluster_tile.cuh", ["struct Cluster", "void load_shares(", "TileGrid cluster_grid(", "TilePosition cluster_tile("]),
+    ("19_work_queue", "pipeline/work_queue.cuh", ["struct RingPosition", "struct alignas(8) QueuedMainloop"]),
+    ("20_l2_lockstep", "pipeline/lockstep.cuh", ["struct LockstepPlan", "void leave("]),
+    ("43_promotion", "pipeline/issue_order.cuh", ["enum class Phase", "struct IssueOrder"]),
+]
+
+
+def definition(text, name):
+    """The words from a name to where its braces close, without comments."""
+    code = re.sub(r"//.*", "", text)
+    begin = code.index(name)
+    depth = 0
+    for end in range(code.index("{", begin), len(code)):
+        depth += {"{": 1, "}": -1}.get(code[end], 0)
+        if depth == 0:
+            return re.findall(r"\w+|[^\w\s]", code[begin:end])
+    raise AssertionError(f"{name} is not closed")
+
+
 class MovedKernel(unittest.TestCase):
+    def test_what_the_library_took_from_a_step_is_still_the_same(self):
+        for step, header, names in MOVED:
+            lesson = (ROOT / "steps" / step / "kernel.cuh").read_text(encoding="utf-8")
+            library = (ROOT / "common/gemm" / header).read_text(encoding="utf-8")
+            for name in names:
+                with self.subTest(step=step, name=name):
+                    self.assertEqual(definition(lesson, name), definition(library, name))
+
     def test_the_kernel_of_step_21_is_the_one_in_common(self):
         here = kernel((ROOT / "steps/21_fitted_tiles/kernel.cuh").read_text(encoding="utf-8"))
         narrowed = (ROOT / "common/gemm/fitted/fitted_kernel.cuh").read_text(encoding="utf-8")
