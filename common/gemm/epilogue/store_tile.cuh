@@ -42,6 +42,9 @@ __device__ __forceinline__ bool stores_tile() {
   return threadIdx.x % 128 == 0;
 }
 
+// Step 15's tile has an even number of subtiles, so that a tile always begins with the buffer that was read
+// longer ago. Here it may be odd, and then the first subtile waits for all stores before.
+
 /// Rounds the warpgroup's part of the tile at (tile_row, tile_column) to D's type, bf16 or fp16, and issues
 /// its stores, 64 x 64 elements each; what lies outside D is clipped. Uses named barrier 1 + (number of the
 /// warpgroup). `d_map` is a store_map. The buffers may be in use by the stores of the tile before.

@@ -105,6 +105,9 @@ struct LoadTensor : EmptyNode {
   __device__ __forceinline__ void tma_store(const TreePlace& at) { at.loaded->consumer_release(at.read); }
 };
 
+// Step 32's node keeps its four words as they come, in four registers. Here, beside sums, a thread picks out
+// its own bits, and one register does.
+
 /// x where the bit of the mask is 1, and 0 elsewhere, also for NaN. A thread has 32 elements of a subtile: of
 /// two words of each of its two rows the bits column_of(0), one behind it, and the same in every eighth
 /// column.

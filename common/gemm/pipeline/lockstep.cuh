@@ -27,6 +27,9 @@ constexpr int lockstep_barriers(const Decomposition& all, int period) {
   return (range + rounds * all.k_tiles + period - 1) / period;
 }
 
+// Step 20 asks before every k-tile whether there is a period. Here a producer without one counts down from a
+// number that it does not live to see, and asks once a k-tile, not twice.
+
 /// A producer's part in the grid-wide barrier. It arrives one k-tile before it waits. Needs all CTAs
 /// co-resident.
 class Lockstep {

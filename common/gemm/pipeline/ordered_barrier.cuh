@@ -30,6 +30,9 @@ struct OrderedBarrierStorage {
   }
 };
 
+// Step 17 keeps a phase for the main loop and one for the epilogue. Each is entered once a tile, so here one
+// phase does for both, and a register is free; and a group may be two warpgroups, or the only one.
+
 /// A consumer group's view of them. Group 0 begins. The wait before the main loop also makes sure that every
 /// stage the other group has read was filled: `full` barriers cannot be a phase behind.
 template <int kGroups>

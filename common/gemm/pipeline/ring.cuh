@@ -33,6 +33,9 @@ struct PipelineState {
   }
 };
 
+// Step 11 writes out the waits and arrivals that are methods here; they take a place (Where), because a
+// report shall name the line in the kernel.
+
 /// kStages k-tiles in shared memory and their barriers. No method advances a state: whoever calls it does.
 template <typename T, int kStages, typename Tiles = WgmmaTiles<T>>
 struct Ring {
