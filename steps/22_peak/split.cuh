@@ -308,9 +308,10 @@ struct SplitLaunch {
   }
   /// As many CTAs as the GPU holds.
   static ptx::LaunchShape full_launch(const ClusterShape& cluster) {
-    return persistent_launch<kKernel<false, false>>({.block = {T::kThreads + 32},
-                                                     .cluster = {static_cast<unsigned>(cluster.ctas())},
-                                                     .shared_bytes = kSharedBytes<SplitShared<T, kStages>>});
+    return persistent_launch(ptx::kernel_handle(kKernel<false, false>),
+                             {.block = {T::kThreads + 32},
+                              .cluster = {static_cast<unsigned>(cluster.ctas())},
+                              .shared_bytes = kSharedBytes<SplitShared<T, kStages>>});
   }
   static Launcher prepare(const Gemm& gemm, const FittedPlan& plan) {
     const auto [m, n, k] = gemm.shape;
