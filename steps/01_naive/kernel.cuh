@@ -15,6 +15,7 @@ namespace gemm::step_01 {
 // columns (and kColumns < 32 folds the warp into several rows).
 template <int kRows, int kColumns>
 __global__ void __launch_bounds__(kRows* kColumns) naive_kernel(Gemm gemm) {
+  // ANCHOR: body
   const auto [m, n, k] = gemm.shape;
   const int row = static_cast<int>(blockIdx.y * kRows + threadIdx.y);
   const int column = static_cast<int>(blockIdx.x * kColumns + threadIdx.x);
@@ -23,12 +24,15 @@ __global__ void __launch_bounds__(kRows* kColumns) naive_kernel(Gemm gemm) {
   const bf16* a_row = gemm.a + offset(row, 0, k);     // [k]
   const bf16* b_row = gemm.b + offset(column, 0, k);  // [k]
   float accumulator = 0;
+  // ANCHOR: sum
   for (int i = 0; i < k; ++i) {
     const float a = to_float(ptx::ld_global(a_row + i));
     const float b = to_float(ptx::ld_global(b_row + i));
     accumulator += a * b;
   }
+  // ANCHOR_END: sum
   ptx::st_global(gemm.d + offset(row, column, n), ptx::cvt_rn_bf16_f32(accumulator));
+  // ANCHOR_END: body
 }
 
 template <int kRows, int kColumns>

@@ -31,6 +31,7 @@ __global__ void __launch_bounds__(kTile* kTile) shared_tile_kernel(Gemm gemm) {
   const int b_row = static_cast<int>(blockIdx.x) * kTile + ty;
 
   float accumulator = 0;
+  // ANCHOR: load_tile
   for (int k0 = 0; k0 < k; k0 += kTile) {
     const bool k_inside = k0 + tx < k;
     float a = 0;  // elements outside the matrices contribute 0
@@ -40,14 +41,19 @@ __global__ void __launch_bounds__(kTile* kTile) shared_tile_kernel(Gemm gemm) {
     ptx::st_shared(&a_tile[ty][tx], a);
     ptx::st_shared(&b_tile[ty][tx], b);
     __syncthreads();  // the tile is complete before any thread reads it
+    // ANCHOR_END: load_tile
 
 #pragma unroll
+    // ANCHOR: multiply_tile
     for (int i = 0; i < kTile; ++i) {
+      // ANCHOR: one_product
       const float a_value = ptx::ld_shared(&a_tile[ty][i]);  // one address for the whole warp: a broadcast
       const float b_value = ptx::ld_shared(&b_tile[tx][i]);  // 32 rows, one a lane
       accumulator += a_value * b_value;
+      // ANCHOR_END: one_product
     }
     __syncthreads();  // all threads have read the tile before any overwrites it
+    // ANCHOR_END: multiply_tile
   }
   if (row < m && column < n)
     ptx::st_global(gemm.d + offset(row, column, n), ptx::cvt_rn_bf16_f32(accumulator));

@@ -82,6 +82,7 @@ __global__ void __launch_bounds__(Layout<kTile>::kThreads) register_tile_kernel(
   for (int k0 = 0; k0 < k; k0 += L::kK) {
     // Half of the vectors of a row go to one group of threads, half to another: thread -> (k half, row).
 #pragma unroll
+    // ANCHOR: load_vectors
     for (int vector = thread; vector < 2 * kTile; vector += L::kThreads) {
       const int row = vector % kTile;
       const int k_half = vector / kTile * 8;
@@ -91,9 +92,11 @@ __global__ void __launch_bounds__(Layout<kTile>::kThreads) register_tile_kernel(
                               load_8<kVector>(gemm.b, tile_column + row, k0 + k_half, n, k));
     }
     __syncthreads();
+    // ANCHOR_END: load_vectors
 
 #pragma unroll
     for (int i = 0; i < L::kK; ++i) {
+      // ANCHOR: micro_tile
       float4 a[L::kQuarters];
       float4 b[L::kQuarters];
 #pragma unroll
@@ -102,6 +105,7 @@ __global__ void __launch_bounds__(Layout<kTile>::kThreads) register_tile_kernel(
         b[q] = ptx::ld_shared(reinterpret_cast<const float4*>(&tile.b[i][micro_column + q * kQuarterStep]));
       }
 #pragma unroll
+      // ANCHOR: outer_product
       for (int qa = 0; qa < L::kQuarters; ++qa) {
         const float a_values[4] = {a[qa].x, a[qa].y, a[qa].z, a[qa].w};
 #pragma unroll
@@ -111,6 +115,8 @@ __global__ void __launch_bounds__(Layout<kTile>::kThreads) register_tile_kernel(
           for (int r = 0; r < 4; ++r) {
 #pragma unroll
             for (int c = 0; c < 4; ++c) accumulators[qa * 4 + r][qb * 4 + c] += a_values[r] * b_values[c];
+            // ANCHOR_END: outer_product
+            // ANCHOR_END: micro_tile
           }
         }
       }

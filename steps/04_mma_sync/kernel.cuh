@@ -33,10 +33,12 @@ struct SharedTile {
   bf16 element[kRows * kStride];
 
   /// The address of element (row, k); k is a multiple of 8.
+  // ANCHOR: swizzle
   __device__ bf16* at(int row, int k) {
     const int chunk = kLayout == SharedLayout::kSwizzled ? swizzle_chunk<2 * T::kK>(row, k / 8) : k / 8;
     return element + row * kStride + chunk * 8;
   }
+  // ANCHOR_END: swizzle
 };
 
 template <typename T, SharedLayout kLayout>
@@ -78,10 +80,12 @@ __global__ void __launch_bounds__(T::kThreads, T::kCtasPerSm) mma_sync_kernel(Ge
   const TileSource<T, T::kN> b_source(gemm.b, tile_column, n, k);
 
   float accumulators[T::kFragmentsM][T::kFragmentsN][4] = {};
+  // ANCHOR: load_then_multiply
   for (int k0 = 0; k0 < k; k0 += T::kK) {
     copy_tile(tile.a, a_source, k0);
     copy_tile(tile.b, b_source, k0);
     __syncthreads();
+    // ANCHOR_END: load_then_multiply
 
 #pragma unroll
     for (int i = 0; i < T::kK; i += 16) {
@@ -91,6 +95,7 @@ __global__ void __launch_bounds__(T::kThreads, T::kCtasPerSm) mma_sync_kernel(Ge
       std::uint32_t a[T::kFragmentsM][4];
       std::uint32_t b[T::kFragmentsN][2];
       // Rows a multiple of 8 apart have the same swizzle: the other fragments lie at constant distances.
+      // ANCHOR: ldmatrix
       const bf16* a_row = tile.a.at(warp_row + lane % 16, i + lane / 16 * 8);
       const bf16* b_row = tile.b.at(warp_column + lane / 16 * 8 + lane % 8, i + lane / 8 % 2 * 8);
 #pragma unroll
@@ -103,12 +108,15 @@ __global__ void __launch_bounds__(T::kThreads, T::kCtasPerSm) mma_sync_kernel(Ge
         b[f][1] = pair[1];
         b[f + 1][0] = pair[2];
         b[f + 1][1] = pair[3];
+        // ANCHOR_END: ldmatrix
       }
 #pragma unroll
+      // ANCHOR: mma
       for (int fm = 0; fm < T::kFragmentsM; ++fm) {
 #pragma unroll
         for (int fn = 0; fn < T::kFragmentsN; ++fn)
           ptx::mma_m16n8k16_bf16(accumulators[fm][fn], a[fm], b[fn]);
+        // ANCHOR_END: mma
       }
     }
     __syncthreads();

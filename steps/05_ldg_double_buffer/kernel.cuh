@@ -63,6 +63,7 @@ __global__ void __launch_bounds__(T::kThreads, T::kCtasPerSm) ldg_double_buffer_
   WarpTile<T> warp;
 
   // Prologue: the first k-tile has nothing to hide behind.
+  // ANCHOR: prefetch_loop
   a.load(0);
   b.load(0);
   a.store(shared.buffer[0].a);
@@ -85,6 +86,7 @@ __global__ void __launch_bounds__(T::kThreads, T::kCtasPerSm) ldg_double_buffer_
 
   // Epilogue: the last k-tile, with nothing left to fetch.
   warp.multiply(shared.buffer[(k_tiles - 1) % kBuffers]);
+  // ANCHOR_END: prefetch_loop
   warp.store(gemm, tile_row, tile_column);
 }
 

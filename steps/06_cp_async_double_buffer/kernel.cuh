@@ -20,11 +20,13 @@ namespace gemm::step_06 {
 template <typename T, int kRows>
 __device__ __forceinline__ void copy_async(SwizzledTile<T, kRows>& tile, const TileSource<T, kRows>& source,
                                            int k0) {
+  // ANCHOR: copy_vector
   const int count = source.count(k0);
   bf16* destination = source.in_tile(tile);
 #pragma unroll
   for (int i = 0; i < source.kVectors; ++i) {
     ptx::cp_async_cg_16(destination + i * source.kTileStep, source.address(i, k0), i < count ? 16 : 0);
+    // ANCHOR_END: copy_vector
   }
 }
 
@@ -44,14 +46,18 @@ __global__ void __launch_bounds__(T::kThreads, T::kCtasPerSm) cp_async_double_bu
   WarpTile<T> warp;
 
   // Prologue: the first k-tile has nothing to hide behind.
+  // ANCHOR: pipeline
+  // ANCHOR: first_copy
   copy_async(shared.buffer[0].a, a, 0);
   copy_async(shared.buffer[0].b, b, 0);
   ptx::cp_async_commit_group();
+  // ANCHOR_END: first_copy
 
   int buffer = 0;
   for (int k0 = 0; k0 < k; k0 += T::kK) {
     // Lesson: wait_group waits for this thread's own copies only. The barrier after it makes the others'
     // copies visible too, and says that all threads have finished reading the buffer that is filled next.
+    // ANCHOR: wait_and_copy
     ptx::cp_async_wait_group<0>();
     __syncthreads();
     if (k0 + T::kK < k) {
@@ -60,7 +66,9 @@ __global__ void __launch_bounds__(T::kThreads, T::kCtasPerSm) cp_async_double_bu
       ptx::cp_async_commit_group();
     }
     warp.multiply(shared.buffer[buffer]);
+    // ANCHOR_END: wait_and_copy
     buffer = 1 - buffer;
+    // ANCHOR_END: pipeline
   }
   warp.store(gemm, tile_row, tile_column);
 }

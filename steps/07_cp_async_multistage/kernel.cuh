@@ -41,10 +41,12 @@ __global__ void __launch_bounds__(T::kThreads, T::kCtasPerSm) cp_async_multistag
 
   // Prologue: fill all stages but one.
   const int k_tiles = ceil_div(k, T::kK);
+  // ANCHOR: fill_ring
   for (int i = 0; i < kStages - 1; ++i) {
     if (i < k_tiles) copy(i, i);
     ptx::cp_async_commit_group();
   }
+  // ANCHOR_END: fill_ring
 
   // Main loop, 16 of K at a time. Lesson: the fragments are a ring of two. While the tensor cores work on
   // one, ldmatrix fills the other, across the border of the k-tile too: the barrier stands between the last
@@ -58,12 +60,14 @@ __global__ void __launch_bounds__(T::kThreads, T::kCtasPerSm) cp_async_multistag
   for (int i = 0; i < k_tiles; ++i) {
 #pragma unroll
     for (int k = 0; k < T::kK; k += 16) {
+      // ANCHOR: fragments_ahead
       const bool last = k + 16 == T::kK;
       if (last) {
         ptx::cp_async_wait_group<kStages - 2>();  // k-tile i + 1 has arrived
         __syncthreads();  // for all threads' copies, and all have finished reading k-tile i
         read = read + 1 == kStages ? 0 : read + 1;
       }
+      // ANCHOR: multiply_fragments
       if (!last || i + 1 < k_tiles) {
         warp.load(fragments[(k / 16 + 1) % 2], shared.stage[read], (k + 16) % T::kK);
       }
@@ -74,6 +78,8 @@ __global__ void __launch_bounds__(T::kThreads, T::kCtasPerSm) cp_async_multistag
         write = write + 1 == kStages ? 0 : write + 1;
       }
       warp.multiply(fragments[k / 16 % 2]);
+      // ANCHOR_END: multiply_fragments
+      // ANCHOR_END: fragments_ahead
     }
   }
   ptx::cp_async_wait_group<0>();  // the last groups are empty, but a thread leaves nothing behind

@@ -49,12 +49,14 @@ struct Shared {
 //   stride          from one group of 8 rows to the next: 8 rows of 128 bytes, 1024
 //   leading         ignored for a swizzled K-major tile: a row is one swizzle span long
 //   swizzle         128B: what cp.async wrote with swizzle_chunk() is what wgmma reads
+// ANCHOR: descriptor
 __device__ __forceinline__ std::uint64_t tile_descriptor(const bf16* element) {
   return ptx::encode({.address = ptx::shared_address(element),
                       .leading_bytes = 16,
                       .stride_bytes = 1024,
                       .swizzle = ptx::Swizzle::k128B});
 }
+// ANCHOR_END: descriptor
 
 template <typename T, int kStages>
 __global__ void __launch_bounds__(T::kThreads, T::kCtasPerSm) wgmma_kernel(Gemm gemm) {
@@ -81,13 +83,18 @@ __global__ void __launch_bounds__(T::kThreads, T::kCtasPerSm) wgmma_kernel(Gemm 
   int read = 0;
   int write = kStages - 1;
   for (int i = 0; i < k_tiles; ++i) {
+    // ANCHOR: k_tile
+    // ANCHOR: wait_and_copy
+    // ANCHOR: proxy_fence
     ptx::cp_async_wait_group<kStages - 2>();
     // Lesson: cp.async writes through the generic proxy, wgmma reads through the async proxy. Each thread
     // that wrote fences its own writes; only then does the barrier hand them to the others.
     ptx::fence_proxy_async_shared_cta();
     __syncthreads();
+    // ANCHOR_END: proxy_fence
     if (i + kStages - 1 < k_tiles) copy(write, i + kStages - 1);
     ptx::cp_async_commit_group();
+    // ANCHOR_END: wait_and_copy
 
     // Lesson: wgmma only issues the multiplication. The fence gives it the accumulators, commit_group closes
     // a group, and until wait_group returns no thread touches the accumulators or the stage.
@@ -109,6 +116,7 @@ __global__ void __launch_bounds__(T::kThreads, T::kCtasPerSm) wgmma_kernel(Gemm 
     }
     ptx::wgmma_commit_group();
     ptx::wgmma_wait_group<0>();
+    // ANCHOR_END: k_tile
 #pragma unroll
     for (int block = 0; block < T::kBlocks; ++block) ptx::wgmma_fence_operand(accumulators[block]);
     read = read + 1 == kStages ? 0 : read + 1;

@@ -20,6 +20,7 @@ namespace gemm::step_09 {
 // Lesson: a tensor map says what a tile is: where the matrix is, its sizes and strides, the box that one copy
 // moves, and the swizzle it is written with. The kernel only names the corner. Elements outside the matrix
 // arrive as zeros, and count as bytes all the same.
+// ANCHOR: tensor_map
 inline ptx::TensorMap operand_map(const bf16* matrix, int rows, int columns, int box_rows) {
   ptx::TensorMapSpec spec;
   spec.base = const_cast<bf16*>(matrix);
@@ -31,6 +32,7 @@ inline ptx::TensorMap operand_map(const bf16* matrix, int rows, int columns, int
   spec.swizzle = ptx::Swizzle::k128B;
   return ptx::make_tensor_map(spec);
 }
+// ANCHOR_END: tensor_map
 
 template <typename T>
 struct Shared {
@@ -47,15 +49,20 @@ __global__ void __launch_bounds__(T::kThreads, T::kCtasPerSm)
   const int tile_column = static_cast<int>(blockIdx.x) * T::kN;
   const int k_tiles = ceil_div(gemm.shape.k, T::kK);
 
+  // ANCHOR: init_barrier
   if (threadIdx.x == 0) {
     ptx::mbarrier_init(&shared.full, 1);         // one arrival a phase: the thread that expects the bytes
     ptx::fence_mbarrier_init_release_cluster();  // the copy engine must see the barrier initialised, too
   }
   __syncthreads();
+  // ANCHOR_END: init_barrier
 
   WarpgroupTile<T> warpgroup;
+  // ANCHOR: main_loop
   std::uint32_t parity = 0;  // of the phase that completes next
+  // ANCHOR: k_tiles
   for (int i = 0; i < k_tiles; ++i) {
+    // ANCHOR: copy_and_wait
     if (threadIdx.x == 0) {
       // Lesson: exactly one thread expects the bytes and issues the copies. The phase completes when the
       // one arrival and all expected bytes are in: too many bytes expected and it never does, too few and
@@ -69,10 +76,13 @@ __global__ void __launch_bounds__(T::kThreads, T::kCtasPerSm)
     }
     ptx::mbarrier_wait_parity(&shared.full, parity, {"consumer", "full", 0, i});
     parity ^= 1;
+    // ANCHOR_END: copy_and_wait
 
     warpgroup.issue(shared.tiles, i == 0);
     warpgroup.template wait<0>();
+    // ANCHOR_END: main_loop
     __syncthreads();  // every warpgroup has read the tile: the next copy may overwrite it
+    // ANCHOR_END: k_tiles
   }
   warpgroup.store(gemm, tile_row, tile_column);
 }

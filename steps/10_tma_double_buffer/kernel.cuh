@@ -37,18 +37,24 @@ __global__ void __launch_bounds__(T::kThreads, T::kCtasPerSm)
   const int tile_row = static_cast<int>(blockIdx.y) * T::kM;
   const int tile_column = static_cast<int>(blockIdx.x) * T::kN;
   const int k_tiles = ceil_div(gemm.shape.k, T::kK);
+  // ANCHOR: load
   const auto load = [&](int i) {
     load_tiles<T>(shared.stage[i % 2], &shared.full[i % 2], &a_map, &b_map, tile_row, tile_column, i * T::kK);
   };
+  // ANCHOR_END: load
 
+  // ANCHOR: prologue
   if (threadIdx.x == 0) {
     for (std::uint64_t& barrier : shared.full) ptx::mbarrier_init(&barrier, 1);
     ptx::fence_mbarrier_init_release_cluster();
     load(0);  // prologue: this thread initialised the barrier, it need not wait for the others
   }
   __syncthreads();
+  // ANCHOR_END: prologue
 
+  // ANCHOR: consume
   WarpgroupTile<T> warpgroup;
+  // ANCHOR: k_tiles
   for (int i = 0; i < k_tiles; ++i) {
     // The barrier at the end of the last iteration says that all threads have read the other stage.
     if (threadIdx.x == 0 && i + 1 < k_tiles) load(i + 1);
@@ -57,8 +63,10 @@ __global__ void __launch_bounds__(T::kThreads, T::kCtasPerSm)
     warpgroup.issue(shared.stage[i % 2], i == 0);
     warpgroup.template wait<0>();
     __syncthreads();
+    // ANCHOR_END: k_tiles
   }
   warpgroup.store(gemm, tile_row, tile_column);
+  // ANCHOR_END: consume
 }
 
 template <typename T>

@@ -30,6 +30,7 @@ struct Shared {
 // producer waits for `empty` and fills; the consumer waits for `full` and multiplies. At the start nothing is
 // full and everything is empty, so the two begin with different phases: the consumer waits for phase 0 of
 // `full` to complete, the producer for phase 1 of `empty`, which a fresh barrier counts as already complete.
+// ANCHOR: pipeline_state
 template <int kStages>
 struct PipelineState {
   int stage = 0;
@@ -42,6 +43,7 @@ struct PipelineState {
     }
   }
 };
+// ANCHOR_END: pipeline_state
 
 // kInFlight: wgmma groups that may still run when the next one is issued. With 1 the tensor cores never wait
 // for the threads, and a stage is released one k-tile late, when the group that read it is known to have
@@ -66,8 +68,10 @@ __global__ void __launch_bounds__(T::kThreads, T::kCtasPerSm)
   }
   __syncthreads();
 
+  // ANCHOR: producer
   PipelineState<kStages> fill{0, 1};
   int next_load = 0;
+  // ANCHOR: produce
   const auto produce = [&] {
     ptx::mbarrier_wait_parity(&shared.empty[fill.stage], fill.phase,
                               {"producer", "empty", fill.stage, next_load});
@@ -76,12 +80,15 @@ __global__ void __launch_bounds__(T::kThreads, T::kCtasPerSm)
     fill.advance();
     ++next_load;
   };
+  // ANCHOR_END: produce
 
   // Prologue: fill the ring.
   if (is_producer) {
     while (next_load < kStages && next_load < k_tiles) produce();
+    // ANCHOR_END: producer
   }
 
+  // ANCHOR: consumer
   WarpgroupTile<T> warpgroup;
   PipelineState<kStages> read{0, 0};
   PipelineState<kStages> release{0, 0};
@@ -101,6 +108,7 @@ __global__ void __launch_bounds__(T::kThreads, T::kCtasPerSm)
   // Drain: nothing left to load; the last group finishes. No stage is filled again, so none is released.
   warpgroup.template wait<0>();
   warpgroup.store(gemm, tile_row, tile_column);
+  // ANCHOR_END: consumer
 }
 
 template <typename T, int kStages, int kInFlight = 1>

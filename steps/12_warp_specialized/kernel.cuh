@@ -27,12 +27,16 @@ namespace gemm::step_12 {
 // warpgroup gives up what it does not need, then the consumers take it; they wait until it is there.
 template <typename T>
 struct Roles {
+  // ANCHOR: roles
   static constexpr int kProducerWarp = 4;  // the consumers are warps 0 to 3
   // setmaxnreg is for whole warpgroups, so the producer has one, and 127 of its threads nothing to do.
   static constexpr int kThreads = 256;
+  // ANCHOR: registers
   static constexpr int kAtStart = std::min(256, 65536 / T::kCtasPerSm / kThreads);
   static constexpr int kProducerRegisters = 40;
   static constexpr int kConsumerRegisters = std::min(256, 2 * kAtStart - kProducerRegisters);
+  // ANCHOR_END: registers
+  // ANCHOR_END: roles
   static_assert(T::kWarpgroups == 1, "one consumer warpgroup");
 };
 
@@ -49,11 +53,14 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
   const int warp = warp_index();
 
   if (threadIdx.x == 0) {
+    // ANCHOR: init
     ring.init(1);
+    // ANCHOR_END: init
     ptx::fence_mbarrier_init_release_cluster();
   }
   __syncthreads();
 
+  // ANCHOR: producer
   if (warp >= Roles<T>::kProducerWarp) {
     ptx::setmaxnreg_dec<Roles<T>::kProducerRegisters>();
     if (warp == Roles<T>::kProducerWarp && ptx::elect_sync()) {
@@ -66,13 +73,16 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
       }
     }
   } else {  // the consumer warpgroup
+    // ANCHOR: consumer
     ptx::setmaxnreg_inc<Roles<T>::kConsumerRegisters>();
+    // ANCHOR_END: producer
     const bool releases = threadIdx.x == 0;
     WarpgroupTile<T> warpgroup;
     PipelineState<kStages> read{0, 0};
     PipelineState<kStages> release{0, 0};
     bool is_full = false;
     for (int i = 0; i < k_tiles; ++i) {
+      // ANCHOR: peek
       if (!kPeek || !is_full) {
         ring.consumer_wait(read, i);
       }
@@ -82,8 +92,10 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
         is_full = i + 1 < k_tiles && ring.consumer_try_wait(read);
       }
       warpgroup.template wait<1>();
+      // ANCHOR_END: peek
       if (i > 0) {  // k-tile i - 1 has been read by all four warps: a wgmma group finishes for all of them
         if (releases) ring.consumer_release(release);
+        // ANCHOR_END: consumer
         release.advance();
       }
     }

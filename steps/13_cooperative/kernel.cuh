@@ -35,7 +35,9 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
   const int warp = warp_index();
 
   if (threadIdx.x == 0) {
+    // ANCHOR: init
     ring.init(T::kWarpgroups);
+    // ANCHOR_END: init
     ptx::fence_mbarrier_init_release_cluster();
   }
   __syncthreads();
@@ -43,20 +45,24 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
   if (warp >= Roles<T>::kProducerWarp) {
     ptx::setmaxnreg_dec<Roles<T>::kProducerRegisters>();
     if (warp == Roles<T>::kProducerWarp && ptx::elect_sync()) {
+      // ANCHOR: producer
       PipelineState<kStages> fill{0, 1};
       for (int i = 0; i < k_tiles; ++i) {
         ring.producer_acquire(fill, i);
         load_tiles<T>(ring.stage[fill.stage], &ring.full[fill.stage], &a_map, &b_map, tile_row, tile_column,
                       i * T::kK);
         fill.advance();
+        // ANCHOR_END: producer
       }
     }
   } else {  // a consumer warpgroup
+    // ANCHOR: consumer
     ptx::setmaxnreg_inc<Roles<T>::kConsumerRegisters>();
     const bool releases = threadIdx.x % 128 == 0;
     WarpgroupTile<T> warpgroup;
     PipelineState<kStages> read{0, 0};
     PipelineState<kStages> release{0, 0};
+    // ANCHOR: consume_and_store
     for (int i = 0; i < k_tiles; ++i) {
       ring.consumer_wait(read, i);
       warpgroup.issue(ring.stage[read.stage], i == 0);
@@ -64,11 +70,13 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
       warpgroup.template wait<1>();
       if (i > 0) {  // k-tile i - 1 has been read by all four warps: a wgmma group finishes for all of them
         if (releases) ring.consumer_release(release);
+        // ANCHOR_END: consumer
         release.advance();
       }
     }
     warpgroup.template wait<0>();
     warpgroup.store(gemm, tile_row, tile_column);
+    // ANCHOR_END: consume_and_store
   }
 }
 

@@ -46,6 +46,7 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
   if (warp >= Roles<T>::kProducerWarp) {
     ptx::setmaxnreg_dec<Roles<T>::kProducerRegisters>();
     if (warp == Roles<T>::kProducerWarp && ptx::elect_sync()) {
+      // ANCHOR: producer
       PipelineState<kStages> fill{0, 1};
       for (int index = first; index < tiles.count(); index += step) {
         const TilePosition tile = tile_at(index, tiles, raster);
@@ -54,6 +55,7 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
           load_tiles<T>(ring.stage[fill.stage], &ring.full[fill.stage], &a_map, &b_map, tile.m * T::kM,
                         tile.n * T::kN, i * T::kK);
           fill.advance();
+          // ANCHOR_END: producer
         }
       }
     }
@@ -67,6 +69,7 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
       if (releases) ring.consumer_release(release);
       release.advance();
     };
+    // ANCHOR: consumer
     for (int index = first; index < tiles.count(); index += step) {
       for (int i = 0; i < k_tiles; ++i) {
         ring.consumer_wait(read, i);
@@ -78,7 +81,10 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
       const TilePosition tile = tile_at(index, tiles, raster);
       warpgroup.template wait<0>();
       release_stage();  // now the last k-tile's stage matters too: the next tile's k-tiles come
+      // ANCHOR: store
       warpgroup.store(gemm, tile.m * T::kM, tile.n * T::kN);
+      // ANCHOR_END: store
+      // ANCHOR_END: consumer
     }
   }
 }

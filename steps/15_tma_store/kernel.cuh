@@ -50,6 +50,7 @@ __device__ __forceinline__ void store_tile(const WarpgroupTile<T>& warpgroup, bf
 #pragma unroll
   for (int block = 0; block < T::kBlocks; ++block) {
 #pragma unroll
+    // ANCHOR: store_tile
     for (int column = 0; column < T::kN; column += 64) {
       if (stores) ptx::cp_async_bulk_wait_group_read<kLate ? 1 : 0>();
       ptx::bar_sync(barrier, 128);
@@ -70,6 +71,7 @@ __device__ __forceinline__ void store_tile(const WarpgroupTile<T>& warpgroup, bf
         ptx::cp_async_bulk_commit_group();
       }
       buffer ^= 1;
+      // ANCHOR_END: store_tile
     }
   }
 }
@@ -88,19 +90,23 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
   const int warp = warp_index();
 
   if (threadIdx.x == 0) {
+    // ANCHOR: init
     ring.init(T::kWarpgroups);
     ptx::fence_mbarrier_init_release_cluster();
   }
   __syncthreads();
+  // ANCHOR_END: init
 
   if (warp >= Roles<T>::kProducerWarp) {
     ptx::setmaxnreg_dec<Roles<T>::kProducerRegisters>();
+    // ANCHOR: producer
     if (warp == Roles<T>::kProducerWarp && ptx::elect_sync()) {
       PipelineState<kStages> fill{0, 1};
       for (int index = first; index < tiles.count(); index += step) {
         const TilePosition tile = tile_at(index, tiles, raster);
         for (int i = 0; i < k_tiles; ++i) {
           ring.producer_acquire(fill, i);
+          // ANCHOR_END: producer
           load_tiles<T>(ring.stage[fill.stage], &ring.full[fill.stage], &a_map, &b_map, tile.m * T::kM,
                         tile.n * T::kN, i * T::kK);
           fill.advance();
@@ -109,6 +115,7 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
     }
   } else {  // a consumer warpgroup
     ptx::setmaxnreg_inc<Roles<T>::kConsumerRegisters>();
+    // ANCHOR: release
     const bool releases = threadIdx.x % 128 == 0;
     WarpgroupTile<T> warpgroup;
     PipelineState<kStages> read{0, 0};
@@ -116,8 +123,10 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
     const auto release_stage = [&] {
       if (releases) ring.consumer_release(release);
       release.advance();
+      // ANCHOR_END: release
     };
     for (int index = first; index < tiles.count(); index += step) {
+      // ANCHOR: main_loop
       for (int i = 0; i < k_tiles; ++i) {
         ring.consumer_wait(read, i);
         warpgroup.issue(ring.stage[read.stage], i == 0);
@@ -125,12 +134,19 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
         warpgroup.template wait<1>();
         if (i > 0) release_stage();
       }
+      // ANCHOR_END: main_loop
+      // ANCHOR: tile
       const TilePosition tile = tile_at(index, tiles, raster);
       warpgroup.template wait<0>();
       release_stage();  // now the last k-tile's stage matters too: the next tile's k-tiles come
+      // ANCHOR: store_and_wait
+      // ANCHOR: store_call
       store_tile<T, kLate>(warpgroup, shared.d[warp / 4], &d_map, tile.m * T::kM, tile.n * T::kN);
+      // ANCHOR_END: store_call
+      // ANCHOR_END: tile
     }
     if (releases) ptx::cp_async_bulk_wait_group<0>();  // shared memory must outlive the stores that read it
+                                                       // ANCHOR_END: store_and_wait
   }
 }
 

@@ -69,6 +69,7 @@ __device__ __forceinline__ void load_shares(WgmmaTiles<T>& tiles, std::uint64_t*
   static_assert(kRowsA % 8 == 0 && kRowsB % 8 == 0, "shares start where the swizzle does");
   const int row_a = cluster.n * kRowsA;
   const int row_b = cluster.m * kRowsB;
+  // ANCHOR: multicast
   ptx::mbarrier_arrive_expect_tx(full, WgmmaTiles<T>::kBytes);
 #pragma unroll
   for (int panel = 0; panel < T::kPanels; ++panel) {
@@ -84,6 +85,7 @@ __device__ __forceinline__ void load_shares(WgmmaTiles<T>& tiles, std::uint64_t*
                                              cluster.column_mask());
     } else {
       ptx::cp_async_bulk_tensor_2d(tiles.b[panel], b_map, k, tile_column, full);
+      // ANCHOR_END: multicast
     }
   }
 }
@@ -114,11 +116,13 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
   const int warp = warp_index();
 
   if (threadIdx.x == 0) {
+    // ANCHOR: init
     ring.init(T::kWarpgroups * C::kPeers);  // a stage is free when all that are sent its bytes have read it
     ptx::fence_mbarrier_init_release_cluster();
   }
   ptx::barrier_cluster_arrive();  // no CTA signals a barrier of a peer that is not initialised
   ptx::barrier_cluster_wait();
+  // ANCHOR_END: init
 
   if (warp >= Roles<T>::kProducerWarp) {
     ptx::setmaxnreg_dec<Roles<T>::kProducerRegisters>();
@@ -136,6 +140,7 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
     }
   } else {  // a consumer warpgroup
     ptx::setmaxnreg_inc<Roles<T>::kConsumerRegisters>();
+    // ANCHOR: release
     const int peer = static_cast<int>(threadIdx.x) % 128;  // thread i of a warpgroup tells CTA i
     const bool releases = peer < C::kCtas && cluster.is_peer(peer);
     WarpgroupTile<T> warpgroup;
@@ -147,7 +152,9 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
         ptx::mbarrier_arrive_cluster(ptx::mapa(empty, static_cast<std::uint32_t>(peer)));
       }
       release.advance();
+      // ANCHOR_END: release
     };
+    // ANCHOR: consumer
     for (int index = first; index < tiles.count(); index += step) {
       for (int i = 0; i < k_tiles; ++i) {
         ring.consumer_wait(read, i);
@@ -160,6 +167,7 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
       warpgroup.template wait<0>();
       release_stage();  // now the last k-tile's stage matters too: the next tile's k-tiles come
       store_tile<T>(warpgroup, shared.d[warp / 4], &d_map, tile.m * T::kM, tile.n * T::kN);
+      // ANCHOR_END: consumer
     }
     if (stores_tile()) ptx::cp_async_bulk_wait_group<0>();
   }

@@ -55,6 +55,7 @@ struct OrderedBarrier {
       : shared(memory), consumer(me) {
     for (std::uint32_t& first : phase) first = me == 0 ? 1 : 0;
   }
+  // ANCHOR: ordered_wait
   __device__ __forceinline__ void wait(OrderedStage at, int stage, int k_tile) {
     ptx::mbarrier_wait_parity(
         &shared.order[at][consumer], phase[at],
@@ -64,6 +65,7 @@ struct OrderedBarrier {
   __device__ __forceinline__ void arrive(OrderedStage at) {
     __syncwarp();  // lane 0 speaks for its warp: every lane has waited for what the warp waited for
     if (threadIdx.x % 32 == 0) ptx::mbarrier_arrive(&shared.order[at][1 - consumer]);
+    // ANCHOR_END: ordered_wait
   }
 };
 
@@ -113,6 +115,7 @@ __global__ void __launch_bounds__(Roles<T, kConsumers>::kThreads, 1)
     PipelineState<kStages> read{0, 0};
     if (consumer == 1) read.advance(k_tiles);  // the first tile belongs to the other consumer
     PipelineState<kStages> release = read;
+    // ANCHOR: consumer
     for (int index = first + consumer * step; index < tiles.count(); index += kConsumers * step) {
       order.wait(kMainloop, read.stage, 0);
       for (int i = 0; i < k_tiles; ++i) {
@@ -135,6 +138,7 @@ __global__ void __launch_bounds__(Roles<T, kConsumers>::kThreads, 1)
       order.wait(kEpilogue, read.stage, k_tiles - 1);
       store_tile<T>(warpgroup, shared.d[consumer], &d_map, tile.m * T::kM, tile.n * T::kN);
       order.arrive(kEpilogue);
+      // ANCHOR_END: consumer
     }
     if (stores_tile()) ptx::cp_async_bulk_wait_group<0>();
   }

@@ -66,11 +66,14 @@ struct Partials {
       ptx::st_global(vector(slot, warpgroup, i),
                      make_float4(accumulators[0], accumulators[1], accumulators[2], accumulators[3]));
     }
+    // ANCHOR: publish_partials
     ptx::bar_sync(1 + warpgroup, 128);
     if (threadIdx.x % 128 == 0) ptx::st_release_gpu(&flags[slot * T::kWarpgroups + warpgroup], 1);
+    // ANCHOR_END: publish_partials
   }
 
   __device__ __forceinline__ void fixup(WarpgroupTile<T>& tile, int slot, int warpgroup) const {
+    // ANCHOR: await_partials
     if (threadIdx.x % 128 == 0) {
       std::uint32_t* const flag = &flags[slot * T::kWarpgroups + warpgroup];
       while (ptx::ld_acquire_gpu(flag) == 0) {
@@ -78,6 +81,7 @@ struct Partials {
       ptx::st_relaxed_gpu(flag, 0);  // for the next launch
     }
     ptx::bar_sync(1 + warpgroup, 128);
+    // ANCHOR_END: await_partials
 #pragma unroll
     for (int i = 0; i < kVectors; ++i) {
       const float4 more = ptx::ld_global(vector(slot, warpgroup, i));
@@ -134,7 +138,9 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
       if (releases) ring.consumer_release(release);
       release.advance();
     };
+    // ANCHOR: work_loop
     for (WorkTile work; scheduler.next(work);) {
+      // ANCHOR_END: work_loop
       for (int i = 0; i < work.count(); ++i) {
         ring.consumer_wait(read, i);
         warpgroup.issue(ring.stage[read.stage], i == 0);
@@ -142,6 +148,7 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
         warpgroup.template wait<1>();
         if (i > 0) release_stage();
       }
+      // ANCHOR: fix_up
       const TilePosition tile = tile_at(work.tile, tiles, raster);
       warpgroup.template wait<0>();
       release_stage();
@@ -152,6 +159,7 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
       const SlotRange peers = peers_of(decomposition, work, worker);
       for (int slot = peers.first; slot < peers.end; ++slot) partials.fixup(warpgroup, slot, warp / 4);
       store_tile<T>(warpgroup, shared.d[warp / 4], &d_map, tile.m * T::kM, tile.n * T::kN);
+      // ANCHOR_END: fix_up
     }
     if (stores_tile()) ptx::cp_async_bulk_wait_group<0>();
   }

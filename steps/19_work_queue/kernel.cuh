@@ -76,6 +76,7 @@ struct WorkQueue {
     }
   }
   /// The producer's thread. Its state begins with phase 1.
+  // ANCHOR: enqueue
   __device__ __forceinline__ void enqueue(State& at, QueuedMainloop first, QueuedEpilogue last) {
     ptx::mbarrier_wait_parity(&dequeued[at.stage], at.phase, {"producer", "dequeued", at.stage, 0});
     ptx::st_shared(&mainloop[at.stage], first);
@@ -83,6 +84,7 @@ struct WorkQueue {
     ptx::mbarrier_arrive(&enqueued[at.stage]);
     at.advance();
   }
+  // ANCHOR_END: enqueue
   /// Waits for the next work tile. Its numbers are warp-uniform, and the compiler knows that they are.
   __device__ __forceinline__ QueuedMainloop front(const State& at) {
     ptx::mbarrier_wait_parity(&enqueued[at.stage], at.phase, {"consumer", "enqueued", at.stage, 0});
@@ -90,6 +92,7 @@ struct WorkQueue {
     return {warp_uniform(first.k_tiles), {warp_uniform(first.at.word)}};
   }
   /// Reads the rest and frees the entry. `groups`: of consumers; each takes every so manieth entry.
+  // ANCHOR: dequeue
   __device__ __forceinline__ QueuedEpilogue dequeue(State& at, int groups) {
     const QueuedEpilogue last = ptx::ld_shared(&epilogue[at.stage]);
     __syncwarp();  // lane 0 arrives for its warp: every lane has read
@@ -97,6 +100,7 @@ struct WorkQueue {
     at.advance(groups);
     return last;
   }
+  // ANCHOR_END: dequeue
 };
 
 template <typename T, int kStages, int kGroups>
@@ -141,11 +145,13 @@ __global__ void __launch_bounds__(Roles<T, kGroups * T::kWarpgroups>::kThreads, 
           last = {last.row, last.column, peers.first, peers.count()};
         }
         shared.queue.enqueue(entry, {work.count(), RingPosition::filled_next(fill)}, last);
+        // ANCHOR: load_work
         for (int i = 0; i < work.count(); ++i) {
           ring.producer_acquire(fill, i);
           load_tiles<T>(ring.stage[fill.stage], &ring.full[fill.stage], &a_map, &b_map, last.row, last.column,
                         work.k_tile(i) * T::kK);
           fill.advance();
+          // ANCHOR_END: load_work
         }
       }
       for (int group = 0; group < kGroups; ++group) shared.queue.enqueue(entry, {}, {});
@@ -157,9 +163,11 @@ __global__ void __launch_bounds__(Roles<T, kGroups * T::kWarpgroups>::kThreads, 
     WarpgroupTile<T> warpgroup;
     OrderedBarrier<kGroups> order(shared.order, group);
     WorkQueue::State entry{group, 0};
+    // ANCHOR: work_loop
     for (QueuedMainloop work; (work = shared.queue.front(entry)).k_tiles > 0;) {
       PipelineState<kStages> read = work.at.state<kStages>();
       PipelineState<kStages> release = read;
+      // ANCHOR_END: work_loop
       const auto release_stage = [&] {
         if (threadIdx.x % 128 == 0) ring.consumer_release(release);
         release.advance();
@@ -173,6 +181,7 @@ __global__ void __launch_bounds__(Roles<T, kGroups * T::kWarpgroups>::kThreads, 
         if (i > 0) release_stage();
       }
       order.arrive(kMainloop);
+      // ANCHOR: fix_up
       warpgroup.template wait<0>();
       release_stage();
       order.wait(kEpilogue, release.stage, work.k_tiles - 1);
@@ -183,6 +192,7 @@ __global__ void __launch_bounds__(Roles<T, kGroups * T::kWarpgroups>::kThreads, 
       } else {
         for (int i = 0; i < last.peers; ++i) partials.fixup(warpgroup, last.slot + i, member);
         store_tile<T>(warpgroup, shared.d[warp / 4], &d_map, last.row, last.column);
+        // ANCHOR_END: fix_up
       }
       order.arrive(kEpilogue);
     }

@@ -44,6 +44,7 @@ class Lockstep {
   __device__ __forceinline__ explicit Lockstep(const LockstepPlan& plan) : plan_(plan) {}
 
   /// Before every k-tile that the producer loads.
+  // ANCHOR: before_k_tile
   __device__ __forceinline__ void before_k_tile() {
     if (plan_.period == 0) return;
     --until_;
@@ -56,8 +57,10 @@ class Lockstep {
     while (ptx::ld_relaxed_gpu(&plan_.counters[0]) < static_cast<std::uint32_t>(arrived_) * gridDim.x) {
     }
   }
+  // ANCHOR_END: before_k_tile
   /// When it has loaded its last k-tile: arrives at all later barriers at once, so that no other waits for
   /// this CTA. The last one makes ready for the next launch.
+  // ANCHOR: leave
   __device__ __forceinline__ void leave() {
     if (plan_.period == 0) return;
     ptx::red_add_relaxed_gpu(&plan_.counters[0], static_cast<std::uint32_t>(plan_.barriers - arrived_));
@@ -65,6 +68,7 @@ class Lockstep {
     ptx::st_relaxed_gpu(&plan_.counters[0], 0);
     ptx::st_relaxed_gpu(&plan_.counters[1], 0);
   }
+  // ANCHOR_END: leave
 
  private:
   LockstepPlan plan_;
@@ -111,15 +115,19 @@ __global__ void __launch_bounds__(Roles<T, kGroups * T::kWarpgroups>::kThreads, 
       typename Queue::State entry{0, 1};
       PipelineState<kStages> fill{0, 1};
       for (int index = static_cast<int>(blockIdx.x); index < tiles; index += static_cast<int>(gridDim.x)) {
+        // ANCHOR: load_tile
         const TilePosition tile = raster.at(index);
         const TileCorner corner{tile.m * T::kM, tile.n * T::kN};
         shared.queue.enqueue(entry, {k_tiles, RingPosition::filled_next(fill)}, corner);
+        // ANCHOR: load_in_lockstep
         for (int i = 0; i < k_tiles; ++i) {
           lockstep.before_k_tile();
           ring.producer_acquire(fill, i);
           load_tiles<T>(ring.stage[fill.stage], &ring.full[fill.stage], &a_map, &b_map, corner.row,
                         corner.column, i * T::kK);
           fill.advance();
+          // ANCHOR_END: load_in_lockstep
+          // ANCHOR_END: load_tile
         }
       }
       lockstep.leave();

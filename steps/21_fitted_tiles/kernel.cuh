@@ -92,6 +92,7 @@ __global__ void __launch_bounds__(Roles<T, kGroups * T::kWarpgroups>::kThreads, 
       PipelineState<kQueueEntries> entry{0, 1};
       PipelineState<kStages> fill{0, 1};
       for (WorkTile work; scheduler.next(work);) {
+        // ANCHOR: load_tile
         const TilePosition tile = cluster.tile(given.raster.at(work.tile));
         const TileRows<T::kM> rows({.first = tile.m * T::kM,
                                     .all = given.rows,
@@ -104,6 +105,7 @@ __global__ void __launch_bounds__(Roles<T, kGroups * T::kWarpgroups>::kThreads, 
         const int slot = work.count() < all.k_tiles ? FixUp<T>::slot(all, worker, work.tile) : kFinished;
         shared.queue.enqueue(entry, {work.count(), RingPosition::filled_next(fill)},
                              {tile.m * T::kM, tile.n, slot, work.tile});
+        // ANCHOR_END: load_tile
         load_work_tile<BuiltFor::kAnyPlan>(ring, fill, lockstep, work, rows, columns, cluster);
       }
       lockstep.leave();
@@ -180,9 +182,11 @@ __global__ void __launch_bounds__(Roles<T, kGroups * T::kWarpgroups>::kThreads, 
 
 template <int kM, int kN, int kWarpgroups, int kGroups, int kClusterM, int kClusterN,
           bool kTransposed = false>
+// ANCHOR: fitted
 struct Fitted {
   using T = WgmmaTiling<kM, kN, 64, kWarpgroups>;
   static constexpr int kStages = kMostStages<T, kGroups * kWarpgroups>;
+  // ANCHOR_END: fitted
   using Launch = FittedLaunch<fitted_kernel<T, kStages, kGroups>, T, Shared<T, kStages, kGroups>,
                               Roles<T, kGroups * kWarpgroups>::kThreads>;
 

@@ -37,6 +37,7 @@ struct TileKernels {
 
 /// Tile number kNumber of kTiles as kernels, and how they are started. They are made from the table that the
 /// model reads, so that both speak of the same tile.
+// ANCHOR: built
 template <std::size_t kNumber>
 struct Built {
   static constexpr FittedTile kTile = kTiles[kNumber];
@@ -47,6 +48,7 @@ struct Built {
   /// Kernels with the same shared memory and threads, built for more or less of a plan.
   template <bool kTransposed, BuiltFor kBuiltFor>
   static constexpr auto* kKernel = fitted_kernel<T, kStages, kGroups, kTransposed, kBuiltFor>;
+  // ANCHOR_END: built
   template <bool kTransposed, BuiltFor kBuiltFor>
   using Launch = FittedLaunch<kKernel<kTransposed, kBuiltFor>, T, FittedShared<T, kStages, kGroups>,
                               Roles<T, kGroups * kTile.warpgroups>::kThreads, FetchedPartials<T>>;

@@ -96,6 +96,7 @@ __device__ __forceinline__ void send_partials(SplitShared<T, kStages>& shared, c
   constexpr std::uint32_t kUnitBytes = T::kThreads * sizeof(float4);
   const std::uint32_t partials = ptx::shared_address(&shared.partials[0][threadIdx.x]);
   const std::uint32_t arrived = ptx::shared_address(&shared.arrived);
+  // ANCHOR: add_parts
 #pragma unroll 1
   for (int i = 1; i < given.parts; ++i) {
     const int owner = part + i < given.parts ? part + i : part + i - given.parts;
@@ -109,6 +110,7 @@ __device__ __forceinline__ void send_partials(SplitShared<T, kStages>& shared, c
     for (int unit = owner * given.units; unit < end; ++unit) {
       ptx::st_async(to, ptx::ld_shared(&shared.own()[unit][threadIdx.x]), barrier);
       to += kUnitBytes;
+      // ANCHOR_END: add_parts
     }
   }
 }

@@ -87,6 +87,7 @@ __device__ __forceinline__ void store_with_source(const WarpgroupTile<T>& warpgr
                       FromGlobal{source, shape, corner.m + block * 64, corner.n + column});
     ptx::fence_proxy_async_shared_cta();  // C was read and D is written: for the copies that come
     ptx::bar_sync(barrier, 128);
+    // ANCHOR: source_then_store
     if (stores_tile()) {
       ptx::cp_async_bulk_tensor_2d_store(d_map, corner.n + column, corner.m + block * 64, d);
       ptx::cp_async_bulk_commit_group();
@@ -96,6 +97,7 @@ __device__ __forceinline__ void store_with_source(const WarpgroupTile<T>& warpgr
         release_buffer(shared.source, release);
       }
     }
+    // ANCHOR_END: source_then_store
     read.advance();
   }
   if (S::kShares && stores_tile()) {
@@ -134,6 +136,7 @@ __global__ void __launch_bounds__(Roles<T, kConsumers>::kThreads, 1)
       });
     }
     if constexpr (is_loaded(kSource)) {
+      // ANCHOR: loader
       if (warp == R::kProducerWarp + 1 && ptx::elect_sync()) {  // the epilogue's loader
         typename S::State fill{0, 1};
         if (kOrdered) ptx::mbarrier_wait_parity(&shared.main_loads_begun, 0, {"loader", "load order", 0, 0});
@@ -147,6 +150,7 @@ __global__ void __launch_bounds__(Roles<T, kConsumers>::kThreads, 1)
           }
         }
       }
+      // ANCHOR_END: loader
     }
   } else {
     ptx::setmaxnreg_inc<R::kConsumerRegisters>();

@@ -15,6 +15,7 @@ using Place = EpiloguePlace;
 
 // Lesson: a node has a hook for each moment at which the store loop could need it. It writes the hooks that
 // it needs. The others are these, which leave no instruction behind.
+// ANCHOR: empty_node
 struct EmptyNode {
   static constexpr int kShared = 0;                 // elements of shared memory, for each consumer
   __device__ void begin(const Place&) {}            // before the tile is multiplied
@@ -27,6 +28,7 @@ struct EmptyNode {
   __device__ void end_loop(const Place&) {}
   __device__ void end(const Place&) {}  // all stores of the tile are issued
 };
+// ANCHOR_END: empty_node
 
 /// Nodes, the first one first.
 template <typename... Nodes>
@@ -79,6 +81,7 @@ struct RowBias : EmptyNode {
 };
 
 /// Each thread loads the biases of its own columns, for every subtile.
+// ANCHOR: column_bias
 struct ColumnBias : EmptyNode {
   std::uint32_t pairs[8];  // [unit]
   __device__ __forceinline__ void begin_loop(const Place& at) {
@@ -90,5 +93,6 @@ struct ColumnBias : EmptyNode {
     x[1] += bias.second;
   }
 };
+// ANCHOR_END: column_bias
 
 }  // namespace gemm::step_31

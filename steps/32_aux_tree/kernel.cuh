@@ -41,9 +41,11 @@ __device__ __forceinline__ void visit_and_store(const WarpgroupTile<T>& warpgrou
   const auto barrier = static_cast<std::uint32_t>(1 + warp / 4);
   int buffer = 0;
 #pragma unroll
+  // ANCHOR: blocks
   for (at.row = 0; at.row < T::kM; at.row += 64) {
 #pragma unroll
     for (at.column = 0; at.column < T::kN; at.column += 64) {
+      // ANCHOR_END: blocks
       bf16(*d)[64] = buffers.d[buffer];
       at.buffer = buffer;
       visitor.each([&](auto& node) { node.begin_loop(at); });
@@ -56,6 +58,7 @@ __device__ __forceinline__ void visit_and_store(const WarpgroupTile<T>& warpgrou
         std::uint32_t pairs[4];
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
+          // ANCHOR: visit_pair
           const float* pair = &warpgroup.accumulators[at.row / 64][(at.column / 8 + unit) * 4 + i * 2];
           float x[2] = {pair[0], pair[1]};
           visitor.visit(x, unit + i / 2, i % 2);
@@ -66,6 +69,7 @@ __device__ __forceinline__ void visit_and_store(const WarpgroupTile<T>& warpgrou
           store_gated(d[0], gated, unit);
         else
           ptx::stmatrix_x4(&d[row][((unit + lane / 16) ^ row % 8) * 8], pairs);
+        // ANCHOR_END: visit_pair
       }
       visitor.each([&](auto& node) { node.reduce(d); });
       visitor.each([&](auto& node) { node.postreduce(at); });

@@ -96,14 +96,17 @@ struct Branch : BranchNode<Tree<Nodes...>> {
   __device__ __forceinline__ void each_of_branch(const Hook& hook) {
     branch.each(hook);
   }
+  // ANCHOR: visit_branch
   __device__ __forceinline__ void visit(float (&x)[2], int unit, int half) {
     float y[2];
     branch.visit(y, unit, half);
     for (int i = 0; i < 2; ++i) x[i] = kJoin(x[i], y[i]);
   }
+  // ANCHOR_END: visit_branch
 };
 
 /// The elements of a bf16 tensor at this place of D. A copy of the loader brings them.
+// ANCHOR: load_tensor
 struct LoadTensor : EmptyNode {
   static constexpr bool kLoads = true;
   bf16 (*subtile)[64];
@@ -123,6 +126,7 @@ struct LoadTensor : EmptyNode {
   }
   __device__ __forceinline__ void tma_store(const Place& at) { at.loaded->consumer_release(at.read); }
 };
+// ANCHOR_END: load_tensor
 
 // Lesson: the tensor leaves with D: from the subtile of the same number, and in the same bulk group. So the
 // one wait that frees a buffer of D frees one of these. With a commit of its own a subtile would have two

@@ -45,11 +45,13 @@ __device__ __forceinline__ void visit_and_store(WarpgroupTile<T>& warpgroup, Sto
   int buffer = 0;
   at.subtile = 0;
 #pragma unroll
+  // ANCHOR: blocks
   for (at.row = 0; at.row < T::kM; at.row += 64) {
     auto& accumulators = warpgroup.accumulators[at.row / 64];
     visitor.each([&](auto& node) { node.first_visit(at, accumulators); });
 #pragma unroll
     for (at.column = 0; at.column < T::kN; at.column += 64) {
+      // ANCHOR_END: blocks
       bf16(*d)[64] = at.d = buffers.d[buffer];
       visitor.each([&](auto& node) { node.begin_loop(at); });
       if (stores_tile()) ptx::cp_async_bulk_wait_group_read<1>();

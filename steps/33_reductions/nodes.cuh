@@ -85,6 +85,7 @@ struct Ordered {
   static __device__ __forceinline__ void put(const Place& at, const Added<kCount>& mine, int i, float sum) {
     ptx::st_global(at.reductions.partials + mine.partial(mine.number, i), sum);
   }
+  // ANCHOR: finish
   template <int kCount>
   static __device__ __forceinline__ void finish(const Place& at, const Added<kCount>& mine) {
     Place::sync_consumer();
@@ -111,12 +112,14 @@ struct Ordered {
       ptx::st_global(at.reductions.result + mine.first + i, sum);
     }
   }
+  // ANCHOR_END: finish
 };
 
 // Lesson: eight lanes have the same 16 columns of a subtile, in different rows. A lane gives eight of its
 // sums away and adds the eight that it gets, then four, then two: 14 exchanges, where each column on its own
 // would take three. Within a round none waits for another, and a tile has 18 rounds. Values are chosen, not
 // array elements: of those a condition would choose the address, and registers have none.
+// ANCHOR: give_and_add
 template <int kGiven>
 __device__ __forceinline__ void give_and_add(float (&sums)[16]) {
   const bool keeps_second = (Place::lane() & 2 * kGiven) != 0;
@@ -128,6 +131,7 @@ __device__ __forceinline__ void give_and_add(float (&sums)[16]) {
     sums[i] = (keeps_second ? second : first) + given;
   }
 }
+// ANCHOR_END: give_and_add
 __device__ __forceinline__ void sum_of_warp(float (&sums)[16]) {
   give_and_add<8>(sums);
   give_and_add<4>(sums);

@@ -42,6 +42,7 @@ struct Shared {
 // rows of the second warpgroup start at the same byte.
 inline constexpr int kPanelBytes = 64 * 128;
 
+// ANCHOR: load_operand
 template <Major kMajor, int kRows>
 __device__ __forceinline__ void load_operand(bf16 (&tile)[kRows][64], const ptx::TensorMap* map, int row,
                                              int k, std::uint64_t* full) {
@@ -53,6 +54,7 @@ __device__ __forceinline__ void load_operand(bf16 (&tile)[kRows][64], const ptx:
       ptx::cp_async_bulk_tensor_2d(tile[panel], map, row + panel, k, full);  // [panel][k][row]
   }
 }
+// ANCHOR_END: load_operand
 
 // Lesson: for 16 elements of K the tensor cores read, K-major, 32 bytes of each row; the next 16 follow in
 // the same rows. MN-major they read 16 whole lines; the next 16 are 16 lines further on. The stride leads
@@ -126,6 +128,7 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
       release.advance();
     };
     for (int index = first; index < tiles.count(); index += step) {
+      // ANCHOR: main_loop
       for (int i = 0; i < k_tiles; ++i) {
         ring.consumer_wait(read, i);
         ptx::wgmma_fence_operand(accumulators);
@@ -143,6 +146,7 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
         warpgroup.template wait<1>();
         if (i > 0) release_stage();
       }
+      // ANCHOR_END: main_loop
       const TilePosition tile = tile_at(index, tiles, raster);
       warpgroup.template wait<0>();
       release_stage();

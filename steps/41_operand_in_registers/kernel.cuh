@@ -43,6 +43,7 @@ using Fragment = std::uint32_t[4];
 // Lesson: lane i hands ldmatrix the address of line i % 8 of matrix i / 8, swizzled as TMA wrote it. In a
 // K-major tile a line is a row, in an M-major one a k: there the matrices are read with .trans, and the two
 // in the middle change places. The bit tnspA has no part in it, because fragments are what they are.
+// ANCHOR: load_fragments
 template <Major kMajor>
 __device__ __forceinline__ void load_fragment(Fragment& fragment, const bf16 (*tile)[64], int slab) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
@@ -57,6 +58,7 @@ __device__ __forceinline__ void load_fragment(Fragment& fragment, const bf16 (*t
     ptx::ldmatrix_x4_trans(fragment, &tile[k][(unit ^ k % 8) * 8]);
   }
 }
+// ANCHOR_END: load_fragments
 
 inline constexpr int kSlabs = 4;  // of 16 elements of K in a k-tile
 
@@ -118,7 +120,9 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
     for (int index = first; index < tiles.count(); index += step) {
       ring.consumer_wait(read, 0);
       if constexpr (kPrefetch) load(0);
+      // ANCHOR: main_loop
       for (int i = 0; i < k_tiles; ++i) {
+        // ANCHOR: k_tile
         const std::uint64_t b = operand_descriptor<kMajorB>(ring.stage[read.stage].b[0][0]);
 #pragma unroll
         for (int slab = 0; slab < kSlabs; ++slab) {
@@ -133,6 +137,7 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
           // The multiplication before has read the other fragment: it may be loaded under this one.
           warpgroup.template wait<kPrefetch ? 1 : 0>();
           if (slab == 0 && i > 0) release_stage();
+          // ANCHOR_END: k_tile
           if (slab + 1 == kSlabs) {
             read.advance();
             if (i + 1 == k_tiles) break;
@@ -141,6 +146,7 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
           if constexpr (kPrefetch) load((slab + 1) % kSlabs);
         }
       }
+      // ANCHOR_END: main_loop
       const TilePosition tile = tile_at(index, tiles, raster);
       warpgroup.template wait<0>();
       release_stage();

@@ -38,6 +38,7 @@ struct Shared {
 };
 
 /// Scaled and rounded to D's type, saturating: two neighbours of a row, the left one in the lower bits.
+// ANCHOR: pack
 template <typename D, typename S>
 __device__ __forceinline__ auto pack(S low, S high, float scale) {
   const float x = scaled(low, scale);
@@ -50,6 +51,7 @@ __device__ __forceinline__ auto pack(S low, S high, float scale) {
     return static_cast<std::uint16_t>(static_cast<std::uint8_t>(ptx::cvt_rni_sat_s8_f32(y)) << 8 |
                                       static_cast<std::uint8_t>(ptx::cvt_rni_sat_s8_f32(x)));
 }
+// ANCHOR_END: pack
 
 /// Step 15's, for rows of 128 bytes: 32 to 128 columns of D. stmatrix moves 16 bits an element; other types
 /// are stored in pairs. The 8 rows that a warp writes at once share no banks with 8 bits, and do with 32.
@@ -145,8 +147,10 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
       release.advance();
     };
     for (int index = static_cast<int>(blockIdx.x); index < tiles.count(); index += step) {
+      // ANCHOR: main_loop
       for (int i = 0; i < k_tiles; ++i) {
         ring.consumer_wait(read, i);
+        // ANCHOR: k_tile
         ptx::wgmma_fence_operand(sums);
         ptx::wgmma_fence();
         const auto& stage = ring.stage[read.stage];
@@ -160,7 +164,9 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
         ptx::wgmma_wait_group<1>();
         ptx::wgmma_fence_operand(sums);
         if (i > 0) release_stage();
+        // ANCHOR_END: k_tile
       }
+      // ANCHOR_END: main_loop
       const TilePosition tile = tile_at(index, tiles, raster);
       ptx::wgmma_wait_group<0>();
       ptx::wgmma_fence_operand(sums);

@@ -44,6 +44,7 @@ enum class Phase { kOut, kIn, kAny };
 // has issued before. So the two take turns. A turn begins when the other one has issued, and ends when this
 // one has: its multiplications queue up behind the other's, and while they run, the other one promotes. Two
 // named barriers pass the turn; 128 threads arrive and 128 wait.
+// ANCHOR: issue_order
 template <Phase kPhase>
 struct IssueOrder {
   static constexpr std::uint32_t kFirst = 3;  // 0 is __syncthreads', 1 and 2 are the stores'
@@ -66,6 +67,7 @@ struct IssueOrder {
     if (kPhase == Phase::kOut && me == 0) wait();
   }
 };
+// ANCHOR_END: issue_order
 
 /// kColumns: of one multiplication. kEvery: k-tiles from one promotion to the next.
 template <typename T, int kStages, int kColumns, int kEvery, Phase kPhase, typename A, typename B, typename D>
@@ -114,6 +116,7 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
         const bool begins = i % kEvery == 0;
         const bool promotes = (i + 1) % kEvery == 0 || i + 1 == k_tiles;
 #pragma unroll
+        // ANCHOR: promote_columns
         for (int column = 0; column < T::kN; column += kColumns) {
           order.wait();
           ptx::wgmma_fence_operand(accumulators);
@@ -130,17 +133,22 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
           // promotion takes 64 of them. A wait for the next k-tile behind it, with all that must be computed
           // before a part can be issued, took too long. Here it costs nothing: this warpgroup's part is
           // multiplied.
+          // ANCHOR: promote
           if (column + kColumns == T::kN) {
             read.advance();
             if (i + 1 < k_tiles) ring.consumer_wait(read, i + 1);
           }
           ptx::wgmma_wait_group<0>();
+          // ANCHOR_END: promote
           ptx::wgmma_fence_operand(accumulators);
           if (column + kColumns == T::kN && threadIdx.x % 128 == 0) ring.consumer_release(at);
           if (promotes) {
             ptx::trace_arithmetic(kColumns / 2);
 #pragma unroll
+            // ANCHOR: add
             for (int j = 0; j < kColumns / 2; ++j) sums[column / 2 + j] += accumulators[j];
+            // ANCHOR_END: add
+            // ANCHOR_END: promote_columns
           }
         }
       }

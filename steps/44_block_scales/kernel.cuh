@@ -76,6 +76,7 @@ __device__ __forceinline__ void issue_part(float (&accumulators)[kCount], const 
 
 /// The scales of a thread's accumulators in a part of kColumns columns, [block of B][row]. `scales_a`: those
 /// of the thread's two rows; scale_b(block): B's scale of a block.
+// ANCHOR: scale_part
 template <int kColumns, typename Blocks, typename ScaleB>
 __device__ __forceinline__ void scale_part(float (&scales)[Blocks::kBlocks][2], const float (&scales_a)[2],
                                            int column, const ScaleB& scale_b) {
@@ -86,6 +87,7 @@ __device__ __forceinline__ void scale_part(float (&scales)[Blocks::kBlocks][2], 
     scales[block][1] = scales_a[1] * b;
   }
 }
+// ANCHOR_END: scale_part
 
 /// The promotion: adds the accumulators of a part to its sums, each as often as its scale says. `first`: the
 /// column of a block of B in which the tile begins.
@@ -94,11 +96,13 @@ __device__ __forceinline__ void promote(float (&sums)[kSums], const float (&accu
                                         const float (&scales)[Blocks::kBlocks][2], int column, int first) {
   ptx::trace_arithmetic(kCount);
 #pragma unroll
+  // ANCHOR: promote
   for (int j = 0; j < kCount; ++j) {
     const int block = Blocks::block_of(column + j / 4 * 8, first);
     const int row = j / 2 % 2;
     sums[column / 2 + j] +=
         (block == 0 ? scales[0][row] : scales[Blocks::kBlocks - 1][row]) * accumulators[j];
+    // ANCHOR_END: promote
   }
 }
 
@@ -175,6 +179,7 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
           // Lesson: step 43 waits for the next k-tile while it multiplies the last part of this one. A's
           // scales of the next one are read there, too, so that nothing stands between its turn and its first
           // part.
+          // ANCHOR: next_k_tile
           if (part + 1 == kParts) {
             ptx::fence_proxy_async_shared_cta();  // scales were read; the next copy overwrites them
             if (kInLanes && i % 32 == 31) scales_b.load(given, tile.n * T::kN, i + 1, k_tiles);
@@ -182,6 +187,7 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
             if (i + 1 < k_tiles) wait_for(i + 1);
           }
           ptx::wgmma_wait_group<0>();
+          // ANCHOR_END: next_k_tile
           ptx::wgmma_fence_operand(accumulators);
           if (part + 1 == kParts) {
             __syncwarp();  // every lane has its scales

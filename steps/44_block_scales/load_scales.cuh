@@ -33,6 +33,7 @@ struct Shared {
 // Lesson: the scales travel with what they scale. A's are M-major, so those of a tile's rows and one block of
 // K are contiguous: a third copy into the stage, and its bytes count at the same full barrier. Of B a k-tile
 // has a single scale where the tile is 128 wide; the smallest copy there is has 16 bytes, four scales.
+// ANCHOR: load_scales
 template <typename T, int kStages, ScalePlace kPlace>
 struct LoadScales {
   static constexpr std::uint32_t kBytes = 4 * T::kM + (kPlace == ScalePlace::kRing ? 16 : 0);
@@ -50,5 +51,6 @@ struct LoadScales {
     }
   }
 };
+// ANCHOR_END: load_scales
 
 }  // namespace gemm::step_44

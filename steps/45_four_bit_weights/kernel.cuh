@@ -93,6 +93,7 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
             scales[0] = ptx::ld_shared(&stage.scales[row]);
             scales[1] = ptx::ld_shared(&stage.scales[row + 8]);
           }
+          // ANCHOR: widen_under_wgmma
           widen_panel<T>(fragments[half], stage.weights[warp / 4]);
           scale_weights(fragments[half], scales);
           const std::uint64_t b = tile_descriptor<64>(stage.activations[0]);
@@ -107,6 +108,7 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
           read.advance();
           warpgroup.template wait<1>();  // the k-tile before: its fragments and its stage are free
           if (half > 0 || group > 0) release_stage();
+          // ANCHOR_END: widen_under_wgmma
         }
       }
       warpgroup.template wait<0>();

@@ -36,8 +36,10 @@ __device__ __forceinline__ void widen(Fragment& fragment, const std::uint32_t* w
 #pragma unroll
   for (int i = 0; i < 4; ++i) {
     if constexpr (std::is_same_v<W, int4x2>) {
+      // ANCHOR: widen
       const std::uint32_t two = word[0] >> i / 2 * 8 & (i % 2 == 0 ? 0x000f000f : 0x00f000f0);
       fragment[i] = ptx::fma_rn_bf16x2(two, i % 2 == 0 ? kTwoTo127 : kTwoTo123, kMinusEighth);
+      // ANCHOR_END: widen
     } else if constexpr (std::is_same_v<W, int8>) {
       const std::uint32_t pair = word[i / 2] >> 8 * (i % 2);
       const std::uint32_t high = ptx::fma_rn_bf16x2(nibbles(pair >> 4), kSixteen, kMinus2304);

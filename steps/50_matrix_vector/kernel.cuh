@@ -60,6 +60,7 @@ struct Lane {
   /// kLoads vectors of every row of B, then the multiplication. All loads are issued before one is used.
   template <int kLoads>
   __device__ __forceinline__ void step(int k0) {
+    // ANCHOR: loads_in_flight
     uint4 vectors[kLoads][T::kRows];
 #pragma unroll
     for (int i = 0; i < kLoads; ++i) {
@@ -74,6 +75,7 @@ struct Lane {
         const uint4 vector = ptx::ld_global(reinterpret_cast<const uint4*>(a[m] + k0 + i * T::kK));
 #pragma unroll
         for (int r = 0; r < T::kRows; ++r) multiply_add(accumulators[m][r], vector, vectors[i][r]);
+        // ANCHOR_END: loads_in_flight
       }
     }
   }

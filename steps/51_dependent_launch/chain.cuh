@@ -37,6 +37,7 @@ struct Chain {
     const auto [m, n, k] = gemm.shape;
     const ptx::TensorMap b_map = operand_map<T>(gemm.b, n, k, T::kN);
     Layer layer{.a = gemm.a, .scale = 1};
+    // ANCHOR: launch_layers
     for (int i = 0; i < kLayers; ++i) {
       layer.next = i + 1 < kLayers ? activations + offset(i % 2 * m, 0, k) : nullptr;
       layer.begin = i * columns(gemm.shape);
@@ -44,6 +45,7 @@ struct Chain {
       ptx::LaunchShape shape = layer_shape(m, layer.end - layer.begin);
       shape.dependent = kDependent && i > 0;  // the first one waits for whatever came before
       ptx::launch(kKernel, shape, stream, gemm, layer, operand_map<T>(layer.a, m, k, T::kM), b_map);
+      // ANCHOR_END: launch_layers
       layer.a = layer.next;
       layer.scale /= 2;
     }

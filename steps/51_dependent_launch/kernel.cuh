@@ -54,6 +54,7 @@ struct Order {
   static constexpr int kAhead = 4;  // k-tiles of weights that are not loaded yet at the trigger
 };
 
+// ANCHOR: loads
 /// Loads the CTA's weights. No launch writes them, so the first ones need not wait for the layer before.
 template <typename How>
 __device__ __forceinline__ void load_weights(Shared& shared, const ptx::TensorMap* map, int column,
@@ -76,6 +77,7 @@ __device__ __forceinline__ void load_activations(Shared& shared, const ptx::Tens
   PipelineState<Tile::kStages> fill{0, 1};
   ptx::griddepcontrol_wait();
   for (int i = 0; i < k_tiles; ++i) load_next(shared.activations, fill, map, i, row);
+  // ANCHOR_END: loads
 }
 
 template <typename How>

@@ -56,6 +56,7 @@ struct Speculation {
   GroupRows mine;   // of this lane's group
   int through = 0;  // tiles of all groups up to this lane's, and with it
 
+  // ANCHOR: look
   __device__ __forceinline__ void look() {
     const int lane = static_cast<int>(threadIdx.x) % 32;
     const int before = __shfl_sync(kWholeWarp, through, 31);
@@ -69,8 +70,10 @@ struct Speculation {
     }
     through += before;
   }
+  // ANCHOR_END: look
 
   __device__ __forceinline__ bool find(int index, GroupTile& tile) {
+    // ANCHOR: find_tile
     while (index >= at.end) {  // not in the group that the tile before was in
       const unsigned behind = __ballot_sync(kWholeWarp, index < through);
       if (behind != 0) {
@@ -85,6 +88,7 @@ struct Speculation {
         return false;
       }
     }
+    // ANCHOR_END: find_tile
     tile = group_tile<T>(index - at.begin, at.group, at.rows, n, raster);
     return true;
   }
@@ -112,15 +116,19 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
 
   if (warp >= Roles<T>::kProducerWarp) {
     ptx::setmaxnreg_dec<Roles<T>::kProducerRegisters>();
+    // ANCHOR: producer_and_end
+    // ANCHOR: producer
     if (warp == Roles<T>::kProducerWarp) {
       const bool issues = ptx::elect_sync();  // one lane loads, all of them search
       PipelineState<kStages> fill{0, 1};
       for (; search.find(index, tile); index += step) {
         for (int i = 0; issues && i < k_tiles; ++i) {
           ring.producer_acquire(fill, i);
+          // ANCHOR_END: producer
           load_tiles<T>(ring.stage[fill.stage], &ring.full[fill.stage], &a_map, &b_map, tile.row, tile.b_row,
                         i * T::kK);
           fill.advance();
+          // ANCHOR_END: producer_and_end
         }
         __syncwarp();
       }
@@ -134,17 +142,21 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
     GroupTile next;
     for (bool more = search.find(index, next); more;) {
       tile = next;
+      // ANCHOR: multiply
       reader.multiply(warpgroup, k_tiles);
       more = search.find(index += step, next);
       reader.finish(warpgroup);
+      // ANCHOR_END: multiply
       // TMA clips at the end of D only. Behind the group's last row lies the next group's first, so what does
       // not fill this warpgroup's rows is stored by its threads, each of which asks whether its row is
       // inside.
+      // ANCHOR: store_rows
       if (tile.row + warpgroup.row + T::kWarpgroupM <= tile.end) {
         store_tile<T>(warpgroup, shared.d[warp / 4], &d_map, tile.row, tile.column);
       } else {
         const Gemm group{{tile.end, gemm.shape.n, gemm.shape.k}, gemm.a, gemm.b, gemm.d};
         warpgroup.store(group, tile.row, tile.column);
+        // ANCHOR_END: store_rows
       }
     }
     if (stores_tile()) ptx::cp_async_bulk_wait_group<0>();

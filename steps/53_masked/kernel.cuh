@@ -56,9 +56,11 @@ struct CountsOnDevice {
   MaskedGroups groups;
 
   __device__ __forceinline__ GroupRows rows(int group) const {
+    // ANCHOR: count
     const int wanted = ptx::ld_global(&groups.counts[group]);
     const int begin = group * groups.capacity;
     return {begin, begin + std::min(std::max(wanted, 0), groups.capacity)};
+    // ANCHOR_END: count
   }
 };
 
@@ -79,6 +81,7 @@ __device__ __forceinline__ void load_parts(WgmmaTiles<T>& tiles, std::uint64_t* 
                                            const GroupTile& tile, int k0, int parts) {
   static_assert(T::kPanels == 1, "a box is one swizzle span wide, and so is the k-tile");
   constexpr std::uint32_t kRowBytes = T::kK * sizeof(bf16);
+  // ANCHOR: expect_bytes
   const auto rows = static_cast<std::uint32_t>(T::kN + parts * T::kWarpgroupM);
   ptx::mbarrier_arrive_expect_tx(full, rows * kRowBytes);
   ptx::cp_async_bulk_tensor_2d(tiles.b[0], b_map, k0, tile.b_row, full);
@@ -87,6 +90,7 @@ __device__ __forceinline__ void load_parts(WgmmaTiles<T>& tiles, std::uint64_t* 
     if (part >= parts) break;
     const int row = part * T::kWarpgroupM;
     ptx::cp_async_bulk_tensor_2d(tiles.a[0][row], a_map, k0, tile.row + row, full);
+    // ANCHOR_END: expect_bytes
   }
 }
 
@@ -112,6 +116,7 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
 
   if (warp >= Roles<T>::kProducerWarp) {
     ptx::setmaxnreg_dec<Roles<T>::kProducerRegisters>();
+    // ANCHOR: producer
     if (warp == Roles<T>::kProducerWarp) {
       const bool issues = ptx::elect_sync();
       PipelineState<kStages> fill{0, 1};
@@ -122,6 +127,7 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
           load_parts<T>(ring.stage[fill.stage], &ring.full[fill.stage], &a_map, &b_map, tile, i * T::kK,
                         parts);
           fill.advance();
+          // ANCHOR_END: producer
         }
         __syncwarp();
       }
@@ -136,6 +142,7 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
         // thread waits for each k-tile, or its release would count for the one before, and releases it, or
         // the stage is never empty. The others do not wait: no wgmma keeps the warps together, so the ring
         // could turn twice before a slow one looks. The barrier is where they meet again.
+        // ANCHOR: main_loop
         for (int i = 0; i < k_tiles; ++i) {
           if (reader.releases) ring.consumer_wait(reader.read, i);
           reader.read.advance();
@@ -143,6 +150,7 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
         }
         ptx::bar_sync(static_cast<std::uint32_t>(1 + warp / 4), 128);
         continue;
+        // ANCHOR_END: main_loop
       }
       reader.multiply(warpgroup, k_tiles);
       reader.finish(warpgroup);

@@ -132,6 +132,7 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
         ptx::st_shared(reinterpret_cast<uint4*>(&copy) + lane,
                        reinterpret_cast<const uint4*>(&pattern)[lane]);
       for (; search.find(index, tile); index += step) {
+        // ANCHOR: change_map
         if (!slot.enter(search.at.group)) continue;
         __syncwarp();  // all lanes have made the copy, and read it for the group before
         if (changes) {
@@ -148,6 +149,7 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
         ptx::tensormap_cp_fenceproxy_release_gpu(&of_group.b, &copy.b);
         ptx::tensormap_cp_fenceproxy_release_gpu(&of_group.d, &copy.d);
         if (changes) ptx::mbarrier_arrive(&shared.maps.full[slot.at.stage]);
+        // ANCHOR_END: change_map
       }
     }
   } else {  // a consumer warpgroup
@@ -161,6 +163,7 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
     GroupTile next;
     for (bool more = search.find(index, next); more;) {
       tile = next;
+      // ANCHOR: give_back
       const bool gives_back = slot.enter(search.at.group) && kMaps > 0 && slot.before >= 0 && stores_tile();
       if (kEarly && gives_back) {
         ptx::cp_async_bulk_wait_group_read<0>();
@@ -169,6 +172,7 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
       reader.multiply(warpgroup, k_tiles);  // the last k-tile is loaded after all three acquires
       more = search.find(index += step, next);
       reader.finish(warpgroup);
+      // ANCHOR_END: give_back
       store_tile<T>(warpgroup, shared.d[warp / 4], &own[kMaps == 0 ? slot.group : slot.at.stage].d, tile.row,
                     tile.column);
       if (!kEarly && gives_back) ptx::mbarrier_arrive(&shared.maps.empty[slot.stage_before()]);

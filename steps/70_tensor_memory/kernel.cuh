@@ -79,12 +79,14 @@ __device__ __forceinline__ void multiply(const WgmmaTiles<T>& tiles, std::uint32
 template <typename T>
 __device__ __forceinline__ void store(const Gemm& gemm, std::uint32_t d, int tile_row, int tile_column) {
   const int row = tile_row + static_cast<int>(threadIdx.x);
+  // ANCHOR: read_accumulators
   const std::uint32_t lanes = ptx::tensor_memory_address(d, threadIdx.x / 32 * 32, 0);
 #pragma unroll 1
   for (int column = 0; column < T::kN; column += 32) {
     float values[32];
     ptx::tcgen05_ld_32x32b_x32(values, lanes + static_cast<std::uint32_t>(column));
     ptx::tcgen05_wait_ld();  // until here the registers belong to the load
+    // ANCHOR_END: read_accumulators
 #pragma unroll
     for (int i = 0; i < 32; i += 8) {
       const int d_column = tile_column + column + i;
@@ -125,7 +127,9 @@ __global__ void __launch_bounds__(T::kThreads, T::kCtasPerSm)
 
   // Lesson: elect_sync tells the compiler that one lane goes on, so that it issues UTCHMMA and UTMALDG once.
   // Behind threadIdx.x == 0 it would put a loop over the lanes around each of them.
+  // ANCHOR: issuer
   if (warp == 0 && ptx::elect_sync()) {
+    // ANCHOR: k_tiles
     std::uint32_t parity = 0;  // of the phases of both barriers that complete next
     for (int i = 0; i < k_tiles; ++i) {
       load_tiles<T>(shared.tiles, &shared.full, &a_map, &b_map, tile_row, tile_column, i * T::kK);
@@ -138,8 +142,10 @@ __global__ void __launch_bounds__(T::kThreads, T::kCtasPerSm)
       ptx::tcgen05_commit(&shared.done);
       ptx::mbarrier_wait_parity(&shared.done, parity, {"issuer", "done", 0, i});
       parity ^= 1;
+      // ANCHOR_END: k_tiles
     }
     ptx::tcgen05_fence_before_thread_sync();
+    // ANCHOR_END: issuer
   }
   __syncthreads();  // the others are behind the last commit, for which that thread has waited
   ptx::tcgen05_fence_after_thread_sync();

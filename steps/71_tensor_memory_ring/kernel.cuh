@@ -60,6 +60,7 @@ __global__ void __launch_bounds__(T::kThreads, T::kCtasPerSm)
   // Lesson: loading and multiplying are two loops of two warps now, and neither waits for a multiplication.
   // The loader goes as far ahead as the ring has stages. The issuer hands the tensor cores one k-tile after
   // the other; what it has issued runs in order.
+  // ANCHOR: issuer
   if (warp == 1 && ptx::elect_sync()) {
     PipelineState<kStages> fill{0, 1};
     for (int i = 0; i < k_tiles; ++i) {
@@ -72,6 +73,7 @@ __global__ void __launch_bounds__(T::kThreads, T::kCtasPerSm)
     // way, and they must find this CTA's barriers. So the loader waits for every stage once more.
     ring.producer_tail(fill, k_tiles);
   } else if (warp == 0 && ptx::elect_sync()) {
+    // ANCHOR: multiply_and_store
     PipelineState<kStages> read{0, 0};
     for (int i = 0; i < k_tiles; ++i) {
       ring.consumer_wait(read, i);
@@ -83,12 +85,14 @@ __global__ void __launch_bounds__(T::kThreads, T::kCtasPerSm)
       read.advance();
     }
     ptx::tcgen05_commit(&shared.done);
+    // ANCHOR_END: issuer
   }
   // Phase 0 is the only one of `done`: nobody can miss it.
   ptx::mbarrier_wait_parity(&shared.done, 0, {"epilogue", "done", 0, k_tiles - 1});
   ptx::tcgen05_fence_after_thread_sync();
   __syncwarp();  // one lane of two warps was busy elsewhere
   store<T>(gemm, d, tile_row, tile_column);
+  // ANCHOR_END: multiply_and_store
   __syncthreads();  // every warp has read its lanes
   if (warp == 0) ptx::tcgen05_dealloc(d, T::kColumns);
 }

@@ -79,6 +79,8 @@ __global__ void __launch_bounds__(kThreads, T::kCtasPerSm)
     }
     ring.producer_tail(fill, k_tiles);  // the last commits' arrivals must find this CTA
   } else if (warp < kLoaderWarp) {
+    // ANCHOR: tile_loop
+    // ANCHOR: issuer
     PipelineState<kStages> read{0, 0};  // of the issuer: elect.sync chooses the same lane every time
     std::uint32_t parity = 0;           // of the phase of `done` that this tile completes
     for (int index = first; index < tiles.count(); index += step) {
@@ -91,6 +93,7 @@ __global__ void __launch_bounds__(kThreads, T::kCtasPerSm)
           read.advance();
         }
         ptx::tcgen05_commit(&shared.done);
+        // ANCHOR_END: issuer
       }
       ptx::mbarrier_wait_parity(&shared.done, parity, {"epilogue", "done", 0, k_tiles - 1});
       parity ^= 1;
@@ -103,6 +106,7 @@ __global__ void __launch_bounds__(kThreads, T::kCtasPerSm)
       // issuer's fence behind its next wait. Meanwhile the tensor cores stand still.
       ptx::tcgen05_fence_before_thread_sync();
       ptx::bar_sync(kReadBarrier, T::kThreads);
+      // ANCHOR_END: tile_loop
     }
   }
   if (warp == 0) ptx::tcgen05_dealloc(d, T::kColumns);

@@ -53,6 +53,7 @@ struct Accumulators {
   }
 
   /// The issuer may overwrite the accumulator: every warp of the epilogue has read it.
+  // ANCHOR: accumulator_ring
   __device__ __forceinline__ void acquire(State at) {
     ptx::mbarrier_wait_parity(&empty[at.stage], at.phase, {"issuer", "accumulator_empty", at.stage, 0});
     ptx::tcgen05_fence_after_thread_sync();
@@ -70,6 +71,7 @@ struct Accumulators {
     ptx::tcgen05_fence_before_thread_sync();
     __syncwarp();  // lane 0 speaks for its warp
     if (threadIdx.x % 32 == 0) ptx::mbarrier_arrive(&empty[at.stage]);
+    // ANCHOR_END: accumulator_ring
   }
 };
 
@@ -120,6 +122,7 @@ __global__ void __launch_bounds__(kThreads, T::kCtasPerSm)
   } else if (warp == kIssuerWarp && ptx::elect_sync()) {
     // Lesson: the issuer is a consumer of one ring and the producer of another. It does not know where a tile
     // is in D, and it stops only where both accumulators wait for the epilogue.
+    // ANCHOR: issuer
     PipelineState<kStages> read{0, 0};
     PipelineState<kAccumulators> fill{0, 1};
     for (int index = first; index < tiles.count(); index += step) {
@@ -134,6 +137,7 @@ __global__ void __launch_bounds__(kThreads, T::kCtasPerSm)
       }
       ptx::tcgen05_commit(&accumulators.full[fill.stage]);
       fill.advance();
+      // ANCHOR_END: issuer
     }
   } else if (warp < kEpilogueWarps) {
     PipelineState<kAccumulators> read{0, 0};

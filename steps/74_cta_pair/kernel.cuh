@@ -59,6 +59,7 @@ template <typename T>
 __device__ __forceinline__ void load_half(WgmmaTiles<Half<T>>& tiles, std::uint64_t* full,
                                           const ptx::TensorMap* a_map, const ptx::TensorMap* b_map,
                                           TilePosition tile, int k0, const Pair& pair) {
+  // ANCHOR: load_for_pair
   // Lesson: the bytes land in this CTA, and the leader's mbarrier counts them. It expects those of both.
   const std::uint32_t leader_full = ptx::mapa(ptx::shared_address(full), kLeader);
   if (pair.rank == kLeader) ptx::mbarrier_arrive_expect_tx(full, 2 * WgmmaTiles<Half<T>>::kBytes);
@@ -68,6 +69,7 @@ __device__ __forceinline__ void load_half(WgmmaTiles<Half<T>>& tiles, std::uint6
     ptx::cp_async_bulk_tensor_2d_cta_group_2(tiles.a[panel], a_map, k, tile.m * T::kM, leader_full);
     ptx::cp_async_bulk_tensor_2d_cta_group_2(tiles.b[panel], b_map, k,
                                              tile.n * T::kN + pair.rank * Half<T>::kN, leader_full);
+    // ANCHOR_END: load_for_pair
   }
 }
 
@@ -131,12 +133,14 @@ __global__ void __launch_bounds__(kThreads, T::kCtasPerSm)
   const std::uint32_t base = ptx::ld_shared(&accumulators.base);
 
   if (warp == kLoaderWarp && ptx::elect_sync()) {
+    // ANCHOR: producer
     PipelineState<kStages> fill{0, 1};
     for (int index = first; index < tiles.count(); index += step) {
       const TilePosition tile = cluster_tile(tile_at(index, tiles, raster), pair);
       for (int i = 0; i < k_tiles; ++i) {
         ring.producer_acquire(fill, i);
         load_half<T>(ring.stage[fill.stage], &ring.full[fill.stage], &a_map, &b_map, tile, i * T::kK, pair);
+        // ANCHOR_END: producer
         fill.advance();
       }
     }
@@ -144,6 +148,7 @@ __global__ void __launch_bounds__(kThreads, T::kCtasPerSm)
   } else if (warp == kIssuerWarp && pair.rank == kLeader && ptx::elect_sync()) {
     // Lesson: one thread of two CTAs. Its multiplications read both CTAs' shared memory and write both
     // tensor memories; its commits tell both CTAs.
+    // ANCHOR: issuer
     PipelineState<kStages> read{0, 0};
     PipelineState<kAccumulators> fill{0, 1};
     for (int index = first; index < tiles.count(); index += step) {
@@ -159,6 +164,7 @@ __global__ void __launch_bounds__(kThreads, T::kCtasPerSm)
       }
       ptx::tcgen05_commit_multicast<2>(&accumulators.full[fill.stage], kBoth);
       fill.advance();
+      // ANCHOR_END: issuer
     }
   } else if (warp < kEpilogueWarps) {
     PipelineState<kAccumulators> read{0, 0};

@@ -58,6 +58,7 @@ struct Requests {
     }
   }
 
+  // ANCHOR: ask
   /// The schedulers of both CTAs call it. One of them asks, when the last response there has been read.
   __device__ __forceinline__ void request(State at, const Pair& pair) {
     if (pair.rank == kLeader)
@@ -65,10 +66,12 @@ struct Requests {
     ptx::mbarrier_arrive_expect_tx(&answered[at.stage], sizeof(uint4));
     if (pair.rank == kLeader)
       ptx::clusterlaunchcontrol_try_cancel_multicast(&response[at.stage], &answered[at.stage]);
+    // ANCHOR_END: ask
   }
 
   /// The tile of the pair that was cancelled, or kNoTile. One thread calls it for all that need to know.
   __device__ __forceinline__ int next(State& at) {
+    // ANCHOR: read_answer
     ptx::mbarrier_wait_parity_cluster(&answered[at.stage], at.phase, {"reader", "answered", at.stage, 0});
     const uint4 answer = ptx::ld_shared(&response[at.stage]);
     int tile = kNoTile;
@@ -81,6 +84,7 @@ struct Requests {
     ptx::mbarrier_arrive_release_cluster(ptx::mapa(ptx::shared_address(&taken[at.stage]), kLeader));
     at.advance();
     return tile;
+    // ANCHOR_END: read_answer
   }
 };
 
@@ -128,12 +132,14 @@ __global__ void __launch_bounds__(kThreads, T::kCtasPerSm)
       requests.request(asked, pair);
     } while (requests.next(asked) != kNoTile);
   } else if (warp == kLoaderWarp && ptx::elect_sync()) {
+    // ANCHOR: producer
     PipelineState<kStages> fill{0, 1};
     for (int index = first; index != kNoTile; index = requests.next(asked)) {
       const TilePosition tile = cluster_tile(tile_at(index, tiles, raster), pair);
       for (int i = 0; i < k_tiles; ++i) {
         ring.producer_acquire(fill, i);
         load_half<T>(ring.stage[fill.stage], &ring.full[fill.stage], &a_map, &b_map, tile, i * T::kK, pair);
+        // ANCHOR_END: producer
         fill.advance();
       }
     }

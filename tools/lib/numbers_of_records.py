@@ -104,8 +104,6 @@ def make_number(specification, old, page):
     words = specification.split()
     if words == ["stated"]:
         return old
-    if words[:1] == ["minutes"]:
-        return old  # tools/excerpts.py counts them
     options = {}
     for word in [word for word in words if word.partition("=")[0] in OPTIONS]:
         key, _, text = word.partition("=")

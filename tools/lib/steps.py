@@ -41,12 +41,12 @@ def builds_on(step):
     return descriptions().get(step, {}).get("builds_on") or (before[-1] if before else None)
 
 
-def navigation(step, chapters, minutes="<!-- number: minutes -->1<!-- /number --> minutes"):
+def navigation(step, chapters):
     """The line below the title of a chapter, which leads to its neighbours among the chapters."""
     at = chapters.index(step)
     before = [f"[← {chapters[at - 1][:2]}](../{chapters[at - 1]}/README.md)"] if at > 0 else []
     after = [f"[{chapters[at + 1][:2]} →](../{chapters[at + 1]}/README.md)"] if at + 1 < len(chapters) else []
-    return " · ".join([*before, "[all steps](../../README.md#the-steps)", *after, minutes])
+    return " · ".join([*before, "[all steps](../../README.md#the-steps)", *after])
 
 
 if __name__ == "__main__":

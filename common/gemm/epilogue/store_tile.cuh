@@ -69,6 +69,7 @@ __device__ __forceinline__ void store_tile(const WarpgroupTile<T>& warpgroup, St
           ptx::cp_async_bulk_wait_group_read<1>();
         }
       }
+      // ANCHOR: convert_and_store
       ptx::bar_sync(barrier, 128);
 #pragma unroll
       for (int unit = 0; unit < 8; unit += 2) {
@@ -78,14 +79,17 @@ __device__ __forceinline__ void store_tile(const WarpgroupTile<T>& warpgroup, St
                                         rounded_pair<D>(accumulators[4], accumulators[5]),
                                         rounded_pair<D>(accumulators[6], accumulators[7])};
         ptx::stmatrix_x4(&buffers.d[buffer][row][((unit + lane / 16) ^ row % 8) * 8], pairs);
+        // ANCHOR_END: convert_and_store
       }
       ptx::fence_proxy_async_shared_cta();
       ptx::bar_sync(barrier, 128);
+      // ANCHOR: wait_and_store
       if (stores_tile()) {
         ptx::cp_async_bulk_tensor_2d_store(d_map, tile_column + column, tile_row + warpgroup.row + block * 64,
                                            buffers.d[buffer]);
         ptx::cp_async_bulk_commit_group();
       }
+      // ANCHOR_END: wait_and_store
       buffer ^= 1;
     }
   }

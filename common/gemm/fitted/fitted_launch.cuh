@@ -55,6 +55,7 @@ struct FittedMaps : OperandMaps {
 // costs time before the first copy and behind the last multiplication.
 
 /// `work` as a kernel sees it that is built for this much.
+// ANCHOR: kernel_for_plan
 template <bool kTransposed, BuiltFor kBuiltFor>
 __device__ __forceinline__ FittedWork narrowed(FittedWork work) {
   work.decomposition.splits = 1;
@@ -68,6 +69,7 @@ __device__ __forceinline__ FittedWork narrowed(FittedWork work) {
     work.cluster.rank = 0;
   }
   return work;
+  // ANCHOR_END: kernel_for_plan
 }
 
 /// As many stages as fit beside kBuffers chunk buffers of each of kWarpgroups consumer warpgroups, at

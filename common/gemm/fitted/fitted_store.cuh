@@ -36,6 +36,7 @@ inline ptx::TensorMap edge_map(bf16* d, int m, int n) {
 
 /// The same in tiles kN columns wide: dimension 2 counts them, so that a box that hangs over its tile is
 /// clipped there. Only whole tiles are in it. `transposed`: columns of the tiles are rows of D.
+// ANCHOR: tile_map
 template <int kN>
 ptx::TensorMap tile_map(bf16* d, int m, int n, bool transposed) {
   auto spec = ptx::matrix_spec(d, m, n, 64, kChunkN, ptx::Swizzle::k128B);
@@ -44,6 +45,7 @@ ptx::TensorMap tile_map(bf16* d, int m, int n, bool transposed) {
   spec.rank = 3;
   spec.extent[axis] = static_cast<std::uint64_t>(std::min(kN, columns));
   spec.extent[2] = static_cast<std::uint64_t>(std::max(1, columns / kN));
+  // ANCHOR_END: tile_map
   spec.stride_bytes[2] =
       static_cast<std::uint64_t>(kN) * 2 * (transposed ? static_cast<std::uint64_t>(n) : 1);
   spec.box[2] = 1;

@@ -82,12 +82,14 @@ struct FixUp {
       const int first = all.worker_at(number * all.k_tiles);
       const int last = all.worker_at((number + 1) * all.k_tiles - 1);
       if (first == last) continue;  // one worker has finished it
+      // ANCHOR: publish
       if (speaks) {
         const auto arrivals = static_cast<std::uint32_t>((last - first + 1) * T::kWarpgroups);
         while (ptx::ld_acquire_gpu(&counters[number * ctas + rank]) < arrivals) {
         }
       }
       sync_warpgroup();
+      // ANCHOR_END: publish
       const int block = unit % kUnits / kChunks;  // 64 rows of the tile
       const int begin = unit % kChunks * kChunkN;
       const int columns = T::kN - begin < kChunkN ? T::kN - begin : kChunkN;

@@ -82,7 +82,9 @@ Launcher prepare_kernel(const Problem& problem, const Arguments& arguments = {})
   };
   return [launch = plan.launch, made = make()](ptx::Stream stream) {
     const auto start = [&](const auto&... each) {
+      // ANCHOR: launch
       ptx::launch(kKernel, launch, stream, argument_of(each, stream)...);
+      // ANCHOR_END: launch
     };
     std::apply(start, made);
   };

@@ -20,10 +20,12 @@ struct WorkTile {
 
   constexpr int count() const { return k_end - k_begin; }
   /// The k-tile that is multiplied as number i.
+  // ANCHOR: k_tile_of_work
   constexpr int k_tile(int i) const {
     const int k = k_first + i;
     return k < k_end ? k : k - count();
   }
+  // ANCHOR_END: k_tile_of_work
 };
 
 /// How `tiles` tiles of `k_tiles` k-tiles are divided among `workers` workers (CTAs).

@@ -89,6 +89,7 @@ __device__ __forceinline__ TilePosition cluster_tile(TilePosition position, cons
 
 /// Releases a stage: thread i of the warpgroup arrives at `empty` of CTA i, if that CTA sends to this one.
 /// All threads of the warpgroup call it, after the wgmma group that read the stage has finished.
+// ANCHOR: release_to_peers
 template <typename C>
 __device__ __forceinline__ void release_to_peers(std::uint64_t* empty, const C& cluster) {
   const int peer = static_cast<int>(threadIdx.x) % 128;
@@ -96,5 +97,6 @@ __device__ __forceinline__ void release_to_peers(std::uint64_t* empty, const C& 
     ptx::mbarrier_arrive_cluster(ptx::mapa(ptx::shared_address(empty), static_cast<std::uint32_t>(peer)));
   }
 }
+// ANCHOR_END: release_to_peers
 
 }  // namespace gemm

@@ -24,16 +24,20 @@ ptx::TensorMap operand_map(const bf16* matrix, int rows, int k, int box_rows,
 
 /// Issues the copies of the k-tile at column k0 and expects their bytes on `full`. One thread of the CTA
 /// calls it.
+// ANCHOR: load_tiles
 template <typename T>
 __device__ __forceinline__ void load_tiles(WgmmaTiles<T>& tiles, std::uint64_t* full,
                                            const ptx::TensorMap* a_map, const ptx::TensorMap* b_map,
                                            int tile_row, int tile_column, int k0) {
+  // ANCHOR: copies
   ptx::mbarrier_arrive_expect_tx(full, WgmmaTiles<T>::kBytes);
 #pragma unroll
   for (int panel = 0; panel < T::kPanels; ++panel) {
     ptx::cp_async_bulk_tensor_2d(tiles.a[panel], a_map, k0 + panel * T::kPanelK, tile_row, full);
     ptx::cp_async_bulk_tensor_2d(tiles.b[panel], b_map, k0 + panel * T::kPanelK, tile_column, full);
+    // ANCHOR_END: copies
   }
 }
+// ANCHOR_END: load_tiles
 
 }  // namespace gemm

@@ -74,7 +74,9 @@ __device__ __forceinline__ int warp_index() {
 /// The part of D that one warpgroup accumulates in registers, fp32.
 template <typename T>
 struct WarpgroupTile {
+  // ANCHOR: warpgroup_row
   int row = warp_index() / 4 % T::kWarpgroups * T::kWarpgroupM;  // in the CTA's tile
+  // ANCHOR_END: warpgroup_row
   float accumulators[T::kBlocks][T::kN / 2];
 
   /// Issues the multiplication of one k-tile, as one wgmma group. `first`: the accumulators are overwritten.
@@ -131,12 +133,14 @@ struct WarpgroupTile {
         const int d_row = tile_row + row + block * 64 + warp * 16 + half * 8 + lane / 4;
         if (d_row >= gemm.shape.m) continue;
 #pragma unroll
+        // ANCHOR: store_pairs
         for (int j = 0; j < T::kN / 8; ++j) {
           const int d_column = tile_column + j * 8 + lane % 4 * 2;
           if (d_column >= gemm.shape.n) continue;
           ptx::st_global(reinterpret_cast<std::uint32_t*>(gemm.d + offset(d_row, d_column, gemm.shape.n)),
                          ptx::cvt_rn_bf16x2_f32(accumulators[block][4 * j + 2 * half],
                                                 accumulators[block][4 * j + 2 * half + 1]));
+          // ANCHOR_END: store_pairs
         }
       }
     }

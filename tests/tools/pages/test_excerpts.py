@@ -1,4 +1,4 @@
-"""The code that chapters quote, the numbers in their sentences, the time they take, and the questions that they answer."""
+"""The code that chapters quote, and the numbers in their sentences."""
 import json
 import re
 import subprocess
@@ -8,29 +8,38 @@ import unittest
 from generator import CONDITIONS, ROOT, GeneratorTest, contestant, shape, timed
 
 sys.path.insert(0, str(ROOT / "tools/lib"))
-import reading  # noqa: E402
+sys.path.insert(0, str(ROOT / "tools"))
+import blocks  # noqa: E402
+import excerpts  # noqa: E402
+import regions  # noqa: E402
 
 OLD = """// The first.
 __global__ void kernel(int n) {
   // What is left out.
+  // ANCHOR: loop
   for (int i = 0; i < n; ++i) {
     load(i);
+    // ANCHOR: barrier
     __syncthreads();
+    // ANCHOR_END: barrier
   }
-  store("a { in a string");
+  // ANCHOR_END: loop
 }
 """
 NEW = """__global__ void kernel(int n) {
+  // ANCHOR: first_stage
   int stage = 0;
+  // ANCHOR_END: first_stage
+  // ANCHOR: loop
+#pragma unroll 1
   for (int i = 0; i < n; ++i) {
     // Waits.
     wait(stage);
+    // ANCHOR: end
     load(i);
   }
-  const auto produce = [&] {
-    issue(stage,
-          n);
-  };
+  // ANCHOR_END: loop
+  // ANCHOR_END: end
 }
 """
 
@@ -61,28 +70,25 @@ class Excerpts(GeneratorTest):
         self.assertEqual((done.returncode, done.stderr), (2, f"README.md: line 1: {message}\n"))
         self.assertEqual(self.page.read_text(), text)
 
-    def test_an_excerpt_ends_with_its_statement(self):
-        self.assertEqual(self.made("code", '11 from="auto produce"'),
-                         ["```cpp", "const auto produce = [&] {", "  issue(stage,", "        n);", "};", "```"])
-        self.assertEqual(self.made("code", '11 from="issue("'), ["```cpp", "issue(stage,", "      n);", "```"])
-        self.assertEqual(self.made("code", '10 from="store("'), ["```cpp", 'store("a { in a string");', "```"])
-        self.assertEqual(self.made("code", 'steps/11_new/kernel.cuh from="for (" comments=no'),
-                         ["```cpp", "for (int i = 0; i < n; ++i) {", "  wait(stage);", "  load(i);", "}", "```"])
+    def test_an_excerpt_is_a_region_without_the_marks(self):
+        self.assertEqual(self.made("code", "10#loop"),
+                         ["```cpp", "for (int i = 0; i < n; ++i) {", "  load(i);", "  __syncthreads();", "}", "```"])
+        self.assertEqual(self.made("code", "steps/10_old/kernel.cuh#barrier"), ["```cpp", "__syncthreads();", "```"])
+        self.assertEqual(self.made("code", "11#loop comments=no"),
+                         ["```cpp", "#pragma unroll 1", "for (int i = 0; i < n; ++i) {", "  wait(stage);", "  load(i);", "}", "```"])
 
-    def test_an_excerpt_begins_and_ends_where_it_is_told(self):
-        self.assertEqual(self.made("code", '11 from="load" to="produce"')[1:-1], ["  load(i);", "}", "const auto produce = [&] {"])
-        self.assertEqual(self.made("code", '11 after="produce" from="stage"')[1:-1], ["issue(stage,", "      n);"])
+    def test_regions_may_overlap(self):
+        self.assertEqual(self.made("code", "11#end"), ["```cpp", "  load(i);", "}", "```"])
 
     def test_a_diff_leaves_comments_out_and_shows_what_goes_first(self):
-        self.assertEqual(self.made("diff", '10 11 from="for ("'),
-                         ["```diff", "  for (int i = 0; i < n; ++i) {", "+   wait(stage);", "    load(i);",
+        self.assertEqual(self.made("diff", "10#loop 11#loop"),
+                         ["```diff", "+ #pragma unroll 1", "  for (int i = 0; i < n; ++i) {", "+   wait(stage);", "    load(i);",
                           "-   __syncthreads();", "  }", "```"])
-        self.assertEqual(self.made("diff", '10 11 from="int stage" old_from="__syncthreads"')[1:-1],
-                         ["- __syncthreads();", "+ int stage = 0;"])
-        self.assertEqual(self.made("diff", '10 11 from="int stage" old_from=""')[1:-1], ["+ int stage = 0;"])
+        self.assertEqual(self.made("diff", "10#barrier 11#first_stage")[1:-1], ["- __syncthreads();", "+ int stage = 0;"])
+        self.assertEqual(self.made("diff", "none 11#first_stage")[1:-1], ["+ int stage = 0;"])
 
     def test_a_change_of_the_source_is_noticed(self):
-        self.made("diff", '10 11 from="for ("')
+        self.made("diff", "10#loop 11#loop")
         self.assertEqual(self.run_tool("excerpts.py", "--check").returncode, 0)
         kernel = self.root / "steps/10_old/kernel.cuh"
         kernel.write_text(OLD.replace("__syncthreads", "__syncwarp"))
@@ -91,33 +97,23 @@ class Excerpts(GeneratorTest):
                          (1, "README.md: an excerpt differs from its source; run tools/excerpts.py.\n"))
 
     def test_what_it_refuses(self):
-        self.refused("code", '12 from="x"', "there is no step 12.")
-        self.refused("code", 'steps/x.cuh from="x"', "there is no source steps/x.cuh.")
-        self.refused("code", '11 from="nowhere"', 'no line of 11 has from="nowhere".')
-        self.refused("code", "11", 'an excerpt needs from="...", a part of its first line.')
-        self.refused("code", '11 from="int', '11 from="int: No closing quotation.')
-        self.refused("code", '11 form="int"', "'form=int' is not an option of an excerpt; did you mean 'from'? Known are: "
-                     "after, comments, from, to.")
-        self.refused("diff", '11 from="int"', 'a diff is OLD NEW from="...".')
-        self.refused("diff", '11 11 from="int"', "11 and 11 have the same lines here: there is nothing to show.")
-        self.page.write_text('<!-- code: 11 from="int" -->\n')
+        self.refused("code", "12#x", "there is no step 12.")
+        self.refused("code", "steps/x.cuh#x", "there is no source steps/x.cuh.")
+        self.refused("code", "11#lop", "steps/11_new/kernel.cuh has no region 'lop'; did you mean 'loop'? Known are: end, "
+                     "first_stage, loop.")
+        self.refused("code", "11", "'11' names no region: write SOURCE#REGION, such as 11#producer.")
+        self.refused("code", "11#loop comment=no", "'comment=no' is not an option of an excerpt; the only one is comments=no.")
+        self.refused("diff", "11#loop", "a diff is SOURCE#REGION SOURCE#REGION, or none SOURCE#REGION.")
+        self.refused("diff", "11#loop 11#loop", "11#loop and 11#loop have the same lines: there is nothing to show.")
+        self.page.write_text("<!-- code: 11#loop -->\n")
         self.assertIn("line 1: the code has no end; write <!-- /code --> after it.", self.run_tool("excerpts.py").stderr)
 
-    def test_minutes_count_words_code_and_pictures(self):
-        text = ("word " * 320 + "\n\n```cpp\n" + "x;\n" * 40 + "```\n\n| a | b |\n| - | - |\n\n<!-- not read -->\n"
-                "![picture](where/it/is.svg)\n\n```mermaid\nA->>B: x\n```\n")
-        self.assertEqual(reading.parts(text), (321, 40, 3))
-        self.assertAlmostEqual(reading.minutes(text), 321 / 160 + 2 + 1.5)
-        self.page.write_text("<!-- number: minutes -->x<!-- /number --> minutes\n" + text)
-        self.assertEqual(self.run_tool("excerpts.py").returncode, 0)
-        self.assertTrue(self.page.read_text().startswith("<!-- number: minutes -->6<!-- /number --> minutes\n"))
-        for step, words in (("10_old", 10), ("11_new", 200)):
-            (self.root / "steps" / step / "README.md").write_text("word " * words)
-        self.page.write_text("<!-- number: minutes 10 11 -->x<!-- /number --> minutes\n")
-        self.assertEqual(self.run_tool("excerpts.py").returncode, 0)
-        self.assertEqual(self.page.read_text(), "<!-- number: minutes 10 11 -->3<!-- /number --> minutes\n")
-        self.page.write_text("<!-- number: minutes 12 -->x<!-- /number --> minutes\n")
-        self.assertIn("line 1: there is no step 12.", self.run_tool("excerpts.py").stderr)
+    def test_marks_come_in_pairs(self):
+        for text, message in (("// ANCHOR: a\nx;\n", "begins the region 'a' and does not end it; write // ANCHOR_END: a after it."),
+                              ("x;\n// ANCHOR_END: a\n", "ends the region 'a', which it has not begun."),
+                              ("// ANCHOR: a\n// ANCHOR: a\n", "begins the region 'a' twice.")):
+            (self.root / "steps/11_new/kernel.cuh").write_text(text)
+            self.refused("code", "11#a", f"steps/11_new/kernel.cuh {message}")
 
 
 class Numbers(GeneratorTest):
@@ -188,20 +184,18 @@ class Published(unittest.TestCase):
                               check=False)
         self.assertEqual(done.returncode, 0, done.stderr)
 
-    def test_questions_are_still_answered(self):
-        """Each question has a sentence that answers it; an edit that drops the sentence has to say where the answer is now."""
-        gone, questions = [], []
-        for path in sorted((ROOT / "tests/tools/pages/questions").glob("*.json")):
-            for one in json.loads(path.read_text(encoding="utf-8")):
-                questions.append(one["question"])
-                page = (ROOT / one["page"]).read_text(encoding="utf-8")
-                page = " ".join(re.sub(r"<!--.*?-->", "", page).split())
-                self.assertGreaterEqual(len(one["sentence"].split()), 5, one)
-                if " ".join(one["sentence"].split()) not in page:
-                    gone.append(f"{one['page']} no longer answers '{one['question']}': {one['sentence']}")
-        self.assertEqual([], gone)
-        self.assertEqual(len(questions), len(set(questions)))
-        self.assertGreaterEqual(len(questions), 50)
+    def test_every_region_is_quoted(self):
+        """A mark that no page names is noise for whoever reads the source."""
+        pages = "\n".join(path.read_text(encoding="utf-8") for path in blocks.documents())
+        quoted = set()
+        for places in re.findall(r"<!-- (?:code|diff): ([^>]*?) -->", pages):
+            quoted |= {excerpts.path_of(place) for place in places.split() if "#" in place}
+        for folder in ("steps", "common"):
+            for path in (ROOT / folder).rglob("*"):
+                if path.suffix in (".cuh", ".h", ".cpp", ".cu"):
+                    name = path.relative_to(ROOT).as_posix()
+                    for region in regions.regions(path.read_text(encoding="utf-8"), name):
+                        self.assertIn((path, region), quoted, f"no page quotes the region '{region}' of {name}")
 
 
 if __name__ == "__main__":
