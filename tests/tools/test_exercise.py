@@ -108,7 +108,7 @@ class Exercise(SandboxTest):
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertEqual(done.stdout.splitlines(), [
                 "02_shared_tile", "  gone                     break it  One line is gone",
-                "  three_lines              build it  Three lines"])
+                "  three_lines              build it  Three lines", "", "next: tools/exercise 02 gone"])
 
     def test_every_real_exercise_is_listed_and_has_all_its_parts(self):
         listed = subprocess.run([str(ROOT / "tools/exercise")], capture_output=True, text=True, check=True).stdout
@@ -271,7 +271,8 @@ class Exercise(SandboxTest):
             self.assertIn("It was the second.", done.stdout)
             self.assertEqual("your kernel.cuh" in done.stdout, start)
         self.mine.write_text(KERNEL)
-        self.assertEqual(self.exercise("02", "gone", "solution").stdout, "\nIt was the second.\n")
+        self.assertEqual(self.exercise("02", "gone", "solution").stdout,
+                         "your kernel.cuh is the step's kernel, to the letter.\n\nIt was the second.\n")
 
     def test_a_check_needs_a_copy(self):
         self.assert_refused(self.exercise("02", "gone", "check"), "no copy of the kernel yet", "tools/exercise 02 gone")
