@@ -777,6 +777,12 @@ class Names(unittest.TestCase):
         self.assertEqual(set(), mutants - set(self.names))
         self.assertEqual(set(), exercises - set(self.names))
 
+    def test_every_pattern_that_a_page_shows_matches_a_test(self):
+        patterns = {pattern for name in ("CONTRIBUTING.md", "README.md", "tools/test", "tests/CMakeLists.txt")
+                    for pattern in re.findall(r" -R '?([^'`\s]+)", (ROOT / name).read_text(encoding="utf-8"))}
+        self.assertGreater(len(patterns), 4)
+        self.assertEqual([], [pattern for pattern in patterns if not any(re.search(pattern, name) for name in self.names)])
+
     def test_tests_listed_as_slow_exist(self):
         lines = (ROOT / "tests/slow.txt").read_text(encoding="utf-8").splitlines()
         slow = [line for line in lines if line and not line.startswith("#")]

@@ -40,7 +40,8 @@ TEST_CASE("every line is broken by itself") {
 }
 
 TEST_CASE("a table that is too wide has its first column on lines of its own") {
-  const std::string table = "place       what    times\nfile.cu:1   load       10\nfile.cu:1   store       5\n";
+  const std::string table =
+      "place       what    times\nfile.cu:1   load       10\nfile.cu:1   store       5\n";
   CHECK(harness::fitted_table(table, 0) == table);
   CHECK(harness::fitted_table(table, 30) == table);
   CHECK(harness::fitted_table(table, 20) ==
