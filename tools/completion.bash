@@ -98,6 +98,7 @@ _gemm_steps_words() {
   case $tool in
     run) _gemm_steps_steps "$typed" ;;
     compare) _gemm_steps_steps "$typed" && echo all ;;
+    profile) (($# > 0)) || _gemm_steps_steps "$typed" ;;
     diff-steps) (($# > 1)) || _gemm_steps_steps "$typed" ;;
     sass)
       case ${1:-} in
@@ -134,6 +135,7 @@ _gemm_steps_flags_of() {
     run) _gemm_steps_flags tools/run && _gemm_steps_step_flags | grep -v -x -e --suite -e --population ;;
     compare) _gemm_steps_flags tools/compare && _gemm_steps_step_flags ;;
     sass) _gemm_steps_flags tools/sass tools/sass_reader/main.cpp | grep -v -x -e --root -e --object -e --linked ;;
+    emulate) _gemm_steps_flags tools/emulate tools/own_kernel/emulate.cpp ;;
     sweep | measuring) _gemm_steps_flags "tools/$tool" "tools/${tool}_program/main.cpp" ;;
     play)
       printf '%s\n' --backend --help

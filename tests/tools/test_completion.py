@@ -55,6 +55,7 @@ class Completion(SandboxTest):
         self.assert_offered("tools/compare 01 ", *steps, "all")
         self.assert_offered("tools/sass ", *steps, "diff", "check", "update")
         self.assert_offered("tools/diff-steps 01 02 ")
+        self.assert_offered("tools/profile ", *steps)
 
     def test_variants_of_a_program_that_was_built(self):
         for step in ("02", "2", "shared_tile", "02_shared_tile", "steps/02_shared_tile"):
@@ -76,6 +77,8 @@ class Completion(SandboxTest):
         self.assert_offered("tools/tables.py --", "--check", "--help")
         self.assert_offered("tools/sass 02 --f", "--full")
         self.assert_offered("tools/sweep --t", "--tile")
+        self.assert_offered("tools/emulate x.cu --se", "--seed", "--seeds", "--seconds")
+        self.assert_offered("tools/emulate x.cu --st", "--strict")
         self.assert_offered("tools/play tma_swizzle --r", "--rows", "--row-bytes")
 
     def test_values(self):
