@@ -30,12 +30,12 @@ namespace gemm::step_19 {
 
 /// A stage of the ring and the parity to wait for there, in one word: a group reads it with one load, and
 /// keeps it in one register.
-struct RingPosition {
+struct PackedState {
   int word;  // 2 * stage + parity
 
   /// Where the producer fills next, as a consumer waits for it: with the other parity.
   template <int kStages>
-  static __device__ __forceinline__ RingPosition filled_next(const PipelineState<kStages>& fill) {
+  static __device__ __forceinline__ PackedState filled_next(const PipelineState<kStages>& fill) {
     return {2 * fill.stage + static_cast<int>(fill.phase ^ 1)};
   }
   template <int kStages>
@@ -49,8 +49,8 @@ struct RingPosition {
 // group: the warpgroups that share a tile. What a group needs to multiply is read first. What it needs behind
 // the main loop is read there; until then it takes no register.
 struct alignas(8) QueuedMainloop {
-  int k_tiles;      // 0: there is no more work
-  RingPosition at;  // of the first k-tile
+  int k_tiles;     // 0: there is no more work
+  PackedState at;  // of the first k-tile
 };
 struct alignas(16) QueuedEpilogue {
   int row, column;  // of the tile in D
@@ -144,7 +144,7 @@ __global__ void __launch_bounds__(Roles<T, kGroups * T::kWarpgroups>::kThreads, 
           const SlotRange peers = peers_of(decomposition, work, worker);
           last = {last.row, last.column, peers.first, peers.count()};
         }
-        shared.queue.enqueue(entry, {work.count(), RingPosition::filled_next(fill)}, last);
+        shared.queue.enqueue(entry, {work.count(), PackedState::filled_next(fill)}, last);
         // ANCHOR: load_work
         for (int i = 0; i < work.count(); ++i) {
           ring.producer_acquire(fill, i);

@@ -118,7 +118,7 @@ __global__ void __launch_bounds__(Roles<T, kGroups * T::kWarpgroups>::kThreads, 
         // ANCHOR: load_tile
         const TilePosition tile = raster.at(index);
         const TileCorner corner{tile.m * T::kM, tile.n * T::kN};
-        shared.queue.enqueue(entry, {k_tiles, RingPosition::filled_next(fill)}, corner);
+        shared.queue.enqueue(entry, {k_tiles, PackedState::filled_next(fill)}, corner);
         // ANCHOR: load_in_lockstep
         for (int i = 0; i < k_tiles; ++i) {
           lockstep.before_k_tile();

@@ -103,7 +103,7 @@ __global__ void __launch_bounds__(Roles<T, kGroups * T::kWarpgroups>::kThreads, 
                                        .share = cluster.column_share(),
                                        .maps = {&maps.columns, &maps.column_edge}});
         const int slot = work.count() < all.k_tiles ? FixUp<T>::slot(all, worker, work.tile) : kFinished;
-        shared.queue.enqueue(entry, {work.count(), RingPosition::filled_next(fill)},
+        shared.queue.enqueue(entry, {work.count(), PackedState::filled_next(fill)},
                              {tile.m * T::kM, tile.n, slot, work.tile});
         // ANCHOR_END: load_tile
         load_work_tile<BuiltFor::kAnyPlan>(ring, fill, lockstep, work, rows, columns, cluster);

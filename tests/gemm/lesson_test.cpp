@@ -1,7 +1,7 @@
 // What a step taught and what common/gemm made of it: one does the work of the other, and where it does not,
-// the library's comment says why. (lockstep_test.cpp has both versions of step 20's barrier, node_test.cpp
-// those of step 32's trees; tests/tools/builds/test_moved_kernel.py compares what should be the same word for
-// word.)
+// the library's comment says why. (queue_plans_test.cpp has both queues of step 19, lockstep_test.cpp
+// both barriers of step 20, node_test.cpp both trees of step 32; tests/tools/builds/test_moved_kernel.py
+// compares what should be the same word for word.)
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -10,11 +10,10 @@
 #include "../../steps/15_tma_store/kernel.cuh"
 #include "../../steps/16_cluster_multicast/kernel.cuh"
 #include "../../steps/18_stream_k/kernel.cuh"
-#include "../../steps/19_work_queue/kernel.cuh"
 #include "emulator/emulator_test.h"
 #include "gemm/epilogue/store_tile.cuh"
 #include "gemm/fitted/fitted_cluster.cuh"
-#include "gemm/pipeline/work_queue.cuh"
+#include "gemm/pipeline/ring.cuh"
 #include "gemm/schedule/partials.cuh"
 
 using namespace emulator_test;
@@ -81,59 +80,6 @@ TEST_CASE("lesson and library: step 18's partials, which one warpgroup may pass 
     CHECK(outcome.rule == "global-race");
   });
   CHECK(gemm::step_18::Partials<Two>::kBytesPerSlot == gemm::Partials<Two>::kBytesPerSlot);
-}
-
-/// One work tile after the other, from the queue that `Filler` fills to the one that `Taker` takes from.
-template <typename Filler, typename Taker>
-__global__ void pass_work(int count, int* out) {
-  static_assert(sizeof(Filler) == sizeof(Taker), "both are the same memory");
-  auto& filler = ptx::dynamic_shared<Filler>();
-  auto& taker = reinterpret_cast<Taker&>(filler);
-  if (threadIdx.x == 0) {
-    filler.init(1);
-    ptx::fence_mbarrier_init_release_cluster();
-  }
-  __syncthreads();
-  if (threadIdx.x == 0) {
-    gemm::PipelineState<gemm::kQueueEntries> entry{0, 1};
-    for (int i = 0; i < count; ++i) filler.enqueue(entry, {i + 1, {3 * i}}, {i, 2 * i, 5 * i, 7 * i});
-    filler.enqueue(entry, {0, {0}}, {0, 0, 0, 0});
-  } else if (threadIdx.x >= 32) {
-    gemm::PipelineState<gemm::kQueueEntries> entry{0, 0};
-    for (int i = 0;; ++i) {
-      const auto first = taker.front(entry);
-      if (first.k_tiles == 0) break;
-      const auto last = taker.dequeue(entry, 1);
-      const int sum = first.k_tiles + first.at.word + last.row + last.column + last.slot + last.peers;
-      if (threadIdx.x == 32) ptx::st_global(out + i, sum);
-    }
-  }
-}
-
-template <typename Filler, typename Taker>
-void check_queue() {
-  constexpr int kCount = 3 * gemm::kQueueEntries + 1;
-  DeviceArray<int> out(static_cast<std::size_t>(kCount));
-  CHECK_PASSES(run(pass_work<Filler, Taker>, one_cta(64, sizeof(Filler)), kCount, out.get()));
-  const std::vector<int> sums = out.host();
-  for (int i = 0; i < kCount; ++i)
-    CHECK(sums[static_cast<std::size_t>(i)] == 1 + (1 + 3 + 1 + 2 + 5 + 7) * i);
-}
-
-TEST_CASE("lesson and library: step 19's queue") {
-  using Lesson = gemm::step_19::WorkQueue;
-  using Library = gemm::WorkQueue<gemm::step_19::QueuedEpilogue>;
-  check_queue<Lesson, Library>();
-  check_queue<Library, Lesson>();
-  for (int stage = 0; stage < 7; ++stage) {
-    for (const std::uint32_t phase : {0u, 1u}) {
-      const gemm::PipelineState<7> fill{stage, phase};
-      const auto lesson = gemm::step_19::RingPosition::filled_next(fill);
-      CHECK(lesson.word == gemm::RingPosition::filled_next(fill).word);
-      const gemm::PipelineState<7> read = gemm::RingPosition{lesson.word}.state<7>();
-      CHECK((read.stage == stage && read.phase == (phase ^ 1)));
-    }
-  }
 }
 
 TEST_CASE("lesson and library: step 11's place in the ring") {

@@ -7,6 +7,7 @@
 
 #include "19_work_queue/kernel.cuh"
 #include "emulator/emulator_test.h"
+#include "gemm/pipeline/work_queue.cuh"
 #include "harness/base/problem.h"
 #include "harness/verify/workload/workload.h"
 
@@ -155,3 +156,60 @@ TEST_CASE("19_work_queue, plans: two consumer groups", "[slow]") {
 TEST_CASE("19_work_queue, plans: two consumer groups, smaller tiles, more stages", "[slow]") {
   run_plans<gemm::WgmmaTiling<128, 128, 64, 1>, 6, 2>();
 }
+
+namespace lesson_queue_test {
+
+/// One work tile after the other, from the queue that `Filler` fills to the one that `Taker` takes from.
+template <typename Filler, typename Taker>
+__global__ void pass_work(int count, int* out) {
+  static_assert(sizeof(Filler) == sizeof(Taker), "both are the same memory");
+  auto& filler = ptx::dynamic_shared<Filler>();
+  auto& taker = reinterpret_cast<Taker&>(filler);
+  if (threadIdx.x == 0) {
+    filler.init(1);
+    ptx::fence_mbarrier_init_release_cluster();
+  }
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    gemm::PipelineState<gemm::kQueueEntries> entry{0, 1};
+    for (int i = 0; i < count; ++i) filler.enqueue(entry, {i + 1, {3 * i}}, {i, 2 * i, 5 * i, 7 * i});
+    filler.enqueue(entry, {0, {0}}, {0, 0, 0, 0});
+  } else if (threadIdx.x >= 32) {
+    gemm::PipelineState<gemm::kQueueEntries> entry{0, 0};
+    for (int i = 0;; ++i) {
+      const auto first = taker.front(entry);
+      if (first.k_tiles == 0) break;
+      const auto last = taker.dequeue(entry, 1);
+      const int sum = first.k_tiles + first.at.word + last.row + last.column + last.slot + last.peers;
+      if (threadIdx.x == 32) ptx::st_global(out + i, sum);
+    }
+  }
+}
+
+template <typename Filler, typename Taker>
+void check_queue() {
+  constexpr int kCount = 3 * gemm::kQueueEntries + 1;
+  DeviceArray<int> out(static_cast<std::size_t>(kCount));
+  CHECK_PASSES(run(pass_work<Filler, Taker>, one_cta(64, sizeof(Filler)), kCount, out.get()));
+  const std::vector<int> sums = out.host();
+  for (int i = 0; i < kCount; ++i)
+    CHECK(sums[static_cast<std::size_t>(i)] == 1 + (1 + 3 + 1 + 2 + 5 + 7) * i);
+}
+
+TEST_CASE("lesson and library: step 19's queue") {
+  using Lesson = gemm::step_19::WorkQueue;
+  using Library = gemm::WorkQueue<gemm::step_19::QueuedEpilogue>;
+  check_queue<Lesson, Library>();
+  check_queue<Library, Lesson>();
+  for (int stage = 0; stage < 7; ++stage) {
+    for (const std::uint32_t phase : {0u, 1u}) {
+      const gemm::PipelineState<7> fill{stage, phase};
+      const auto lesson = gemm::step_19::PackedState::filled_next(fill);
+      CHECK(lesson.word == gemm::PackedState::filled_next(fill).word);
+      const gemm::PipelineState<7> read = gemm::PackedState{lesson.word}.state<7>();
+      CHECK((read.stage == stage && read.phase == (phase ^ 1)));
+    }
+  }
+}
+
+}  // namespace lesson_queue_test

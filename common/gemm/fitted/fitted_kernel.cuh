@@ -141,7 +141,7 @@ __global__ void __launch_bounds__(Roles<T, kGroups * T::kWarpgroups>::kThreads, 
         const bool fetches = scheduler.done() || (kGroups == 1 && cluster.shape.ctas() == 1);
         const int fetched = fetches ? peers.count() : 0;
         shared.queue.enqueue(
-            entry, {work.count(), RingPosition::filled_next(fill)},
+            entry, {work.count(), PackedState::filled_next(fill)},
             {tile.m * T::kM, tile.n,
              work.slot < 0 ? Destination::in_tile(peers, fetches) : Destination::in_slot(work.slot)});
         load_work_tile<kBuiltFor>(ring, fill, lockstep, work, rows, columns, cluster);

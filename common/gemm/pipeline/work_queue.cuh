@@ -14,12 +14,12 @@ namespace gemm {
 
 /// A stage of the ring and the parity to wait for there, in one word: a group reads it with one load, and
 /// keeps it in one register.
-struct RingPosition {
+struct PackedState {
   int word;  // 2 * stage + parity
 
   /// Where the producer fills next, as a consumer waits for it: with the other parity.
   template <int kStages>
-  static __device__ __forceinline__ RingPosition filled_next(const PipelineState<kStages>& fill) {
+  static __device__ __forceinline__ PackedState filled_next(const PipelineState<kStages>& fill) {
     return {2 * fill.stage + static_cast<int>(fill.phase ^ 1)};
   }
   template <int kStages>
@@ -30,8 +30,8 @@ struct RingPosition {
 
 /// The part of a work tile that its consumer group needs first.
 struct alignas(8) QueuedMainloop {
-  int k_tiles;      // 0: there is no more work
-  RingPosition at;  // of the first k-tile
+  int k_tiles;     // 0: there is no more work
+  PackedState at;  // of the first k-tile
 };
 
 inline constexpr int kQueueEntries = 4;

@@ -69,7 +69,7 @@ def kernel(text):
 # What the library took from a step as it was: the step, the header, the names.
 MOVED = [
     ("16_cluster_multicast", "tile/cluster_tile.cuh", ["struct Cluster", "void load_shares(", "TileGrid cluster_grid(", "TilePosition cluster_tile("]),
-    ("19_work_queue", "pipeline/work_queue.cuh", ["struct RingPosition", "struct alignas(8) QueuedMainloop"]),
+    ("19_work_queue", "pipeline/work_queue.cuh", ["struct PackedState", "struct alignas(8) QueuedMainloop"]),
     ("20_l2_lockstep", "pipeline/lockstep.cuh", ["struct LockstepPlan", "void leave("]),
     ("43_promotion", "pipeline/issue_order.cuh", ["enum class Phase", "struct IssueOrder"]),
 ]
