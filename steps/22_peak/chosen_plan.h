@@ -108,6 +108,8 @@ inline Plan plan_for(const PlanKey& key) {
     const std::clock_t begin = std::clock();
     Plan plan = key.tile == kTiles.size() ? choose(key.shape, key.card, key.by)
                                           : Plan{best_plan(key.tile, key.shape, key.card, key.by)};
+    if (plan.us == 0)  // no plan of this tile suits the shape: whole tiles, which are right anywhere
+      plan = {predict_by_arithmetic(key.tile, key.shape, FittedPlan{}, key.card)};
     plan.host_us = 1e6 * static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
     return plan;
   });

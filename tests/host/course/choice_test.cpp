@@ -586,6 +586,11 @@ TEST_CASE("choice: a plan is chosen once for a shape, a card and a tile") {
   PlanKey of_tile = key;
   of_tile.tile = number_of("64x64_ping_pong");
   CHECK(plan_for(of_tile).tile == of_tile.tile);
+  // A tile that no plan suits is launched all the same.
+  const PlanKey none{{128, 160, 4096}, with_sms(3), number_of("64x80_split")};
+  REQUIRE(best_plan(none.tile, none.shape, none.card).us == 0);
+  CHECK(plan_for(none).tile == none.tile);
+  CHECK(plan_for(none).decomposition.tiles == 4);
   PlanKey alone = key;
   alone.by = Choosing::kByArithmetic;
   CHECK(plan_for(alone).us == choose(key.shape, key.card, Choosing::kByArithmetic).us);
