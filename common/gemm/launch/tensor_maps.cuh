@@ -107,21 +107,6 @@ inline ptx::TensorMap gated_map(const Problem& problem) {
       ptx::matrix_spec(problem.d, problem.shape.m, problem.shape.n / 2, 64, 32, ptx::Swizzle::k64B));
 }
 
-/// The map of the scales of A's blocks (step 44), read in boxes of those of `rows` rows and one block of K.
-/// What lies behind M is no part of the tensor, so that TMA fills it with zeros: there it would be multiplied
-/// by zeros.
-inline ptx::TensorMap block_scale_map(const Problem& problem, int rows) {
-  ptx::TensorMapSpec spec;
-  spec.base = problem.scales_a;
-  spec.element = ptx::TensorElement::kFloat32;
-  spec.rank = 2;
-  spec.extent = {static_cast<std::uint64_t>(problem.shape.m),
-                 static_cast<std::uint64_t>(ceil_div(problem.shape.k, kScaleBlock))};
-  spec.stride_bytes = {0, static_cast<std::uint64_t>(problem.scales_a_pitch) * sizeof(float)};
-  spec.box = {static_cast<std::uint32_t>(rows), 1};
-  return ptx::make_tensor_map(spec);
-}
-
 /// The map of packed weights [n][k] (step 45): a box is what a tile of `rows` rows has of 64 of K.
 inline ptx::TensorMap weight_map(const void* weights, Type type, int n, int k, int rows) {
   const int lines = weight_block_bytes(type) / kWeightLine;
