@@ -31,8 +31,8 @@ struct Shared {
   [[no_unique_address]] alignas(16) ScalesB scales_b;               // [stage][k / 128 % 4]
 };
 
-/// The map of the scales of A's blocks, read in boxes of `rows` rows and one block of K. What lies past M is no
-/// part of the tensor, so TMA fills it with zeros: those rows are multiplied by zeros.
+/// The map of the scales of A's blocks, read in boxes of `rows` rows and one block of K. What lies past M is
+/// no part of the tensor, so TMA fills it with zeros: those rows are multiplied by zeros.
 inline ptx::TensorMap block_scale_map(const Problem& problem, int rows) {
   ptx::TensorMapSpec spec;
   spec.base = problem.scales_a;
