@@ -1,4 +1,4 @@
-// What a tile of step 22 with a plan would cost on a card, by arithmetic, and which one is chosen. Plain C++,
+// What a tile of step 22 with a plan would cost on a card, by arithmetic; chosen_plan.h chooses. Plain C++,
 // so that a test can ask it without a GPU; the chapter works one shape through.
 #pragma once
 
@@ -20,35 +20,44 @@
 namespace gemm::step_22 {
 
 // What the model knows, fitted to 632 random shapes on an H200 and to 190 with few rows, short K, or few
-// tiles. Clocks, unless a name says otherwise.
+// tiles. Times are in clocks unless a name ends with _us; a factor says what it multiplies.
 struct ModelConstants {
-  double launch_us = 3.35;                          // before the first k-tile and after the last
-  double launch_split_us = 0.949;                   // the same, of tiles whose K is cut in a cluster
-  double cooperative_us = 0.642;                    // more, where two warpgroups share a tile
-  double clock_share = 0.911;                       // of the card's highest clock, under load
-  double dram_share = 0.94;                         // of the card's bandwidth
-  double math = 1.22;                               // of a k-tile, over what its wgmma take at least
-  double wgmma_a = 30.3;                            // of a wgmma: what reading its 64 rows of A takes
-  double producer = 196.5;                          // of 64 k: what the producer takes to ask for it
-  double producer_cluster = 43.0;                   // more with each doubling of the cluster
-  double sm_bytes = 77.3;                           // per clock, that an SM of an H200 takes
-  std::array<double, 2> request_bytes{58.8, 27.4};  // the same, where rows start on no line: by rows_start()
-  double apart = 0.825;                             // times as many where CTAs are at different k
-  double epilogue = 1640;                           // of a tile
-  double epilogue_element = 0.047;        // more for each element; where the tile's rows are columns of D:
-  double transposed = 1.19;               // times as many
-  double fixup_us = 4.3;                  // of stream-K tiles
-  double fixup_element_us = 0.0002;       // more for each element of a tile, over its warpgroups
-  double fixup_peer_us = 0.00002;         // more for each such element of a peer
-  double fixup_before_us = 2.5;           // more where whole tiles follow
-  double exchange_element_us = 0.000761;  // of partials in a cluster: for each element, over its warpgroups
-  double store_element_us = 0.000611;     // of a tile whose K is cut, for each element that a CTA finishes
-  double lockstep = 0.972;  // the time with it over that without, in a launch of lockstep_us or more
+  // A launch.
+  double launch_us = 3.35;         // before the first k-tile and after the last
+  double launch_split_us = 0.949;  // the same, where K is cut in a cluster
+  double cooperative_us = 0.642;   // added where two warpgroups share a tile
+  double clock_share = 0.911;      // factor: the clock under load over the card's highest
+  double dram_share = 0.94;        // factor: the bandwidth that a launch gets over the card's
+
+  // A k-tile.
+  double math = 1.22;            // factor: its multiplications over the least that its wgmma take
+  double wgmma_a = 30.3;         // what a wgmma takes to read 64 rows of A
+  double producer = 196.5;       // what the producer takes to ask for 64 of K
+  double producer_cluster = 43;  // added for each doubling of the cluster
+  double sm_bytes = 77.3;        // bytes per clock that an SM of an H200 takes, when others share its lines
+  std::array<double, 2> request_bytes{58.8, 27.4};  // the same where rows start on no line, by rows_start()
+  double apart = 0.825;                             // factor on these where CTAs are at different k
+
+  // An epilogue.
+  double epilogue = 1640;           // of a tile of any size
+  double epilogue_element = 0.047;  // added per element of the tile
+  double transposed = 1.19;         // factor on it where rows of the tile are columns of D
+
+  // Partials.
+  double fixup_us = 4.3;                  // for stream-K tiles of any size
+  double fixup_element_us = 0.0002;       // added per element of a tile and warpgroup
+  double fixup_peer_us = 0.00002;         // added per such element and peer
+  double fixup_before_us = 2.5;           // added where whole tiles follow
+  double exchange_element_us = 0.000761;  // in a cluster: per element of a tile and warpgroup
+  double store_element_us = 0.000611;     // where K is cut: per element that a CTA finishes
+
+  // What overlaps, and what is doubtful.
+  double lockstep = 0.972;  // factor: a launch of lockstep_us or more with a lockstep over one without
   double lockstep_us = 2000;
-  double norm_k_tile = 4.04;  // how much two limits that meet hinder each other, in a k-tile
-  double norm_whole = 3.59;   // and in the whole
-  double doubt_tail = 1.05;   // stream-K tiles beside whole ones are seldom worth it: they must be this much
-};                            // better, and the correction learns nothing of it
+  double norm_k_tile = 4.04;  // the order of the norm of a k-tile's limits: how much they hinder each other
+  double norm_whole = 3.59;   // the same of multiplying and loading in the whole launch
+  double doubt_tail = 1.05;   // factor by which stream-K tiles beside whole ones must be better
+};
 inline constexpr ModelConstants kModel;
 
 /// The largest of the terms, or a little more where some are about equal.

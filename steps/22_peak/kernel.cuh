@@ -1,5 +1,6 @@
-// Step 22: what the steps before taught, in one kernel for every shape: which tile, which way round, in which
-// clusters, cut along K or not, a model says.
+// Step 22: what the steps before taught, for every shape: a model says which tile, which way round, in which
+// clusters, and whether K is cut. The kernels are in gemm/fitted/fitted_kernel.cuh and split.cuh; this file
+// builds them for the tiles of tiles.h and starts the one that is chosen.
 #pragma once
 
 #include <algorithm>
@@ -85,13 +86,13 @@ struct Built {
     return kTile.warpgroups == 3 ? "three warpgroups share the tile" : "two warpgroups share the tile";
   }
   static TileKernels kernels() {
-    constexpr auto *kWidest = kKernel < false, kOneForAll ? BuiltFor::kAnyPlan : kTile.widest() > ;
+    constexpr BuiltFor kWidest = kOneForAll ? BuiltFor::kAnyPlan : kTile.widest();
     return {{.name = kTile.name,
              .summary = summary(),
              .tile = {kTile.m, kTile.n, kTileK},
              .stages = kStages,
              .traffic = wgmma_tile_traffic<T>(),
-             .kernel = ptx::kernel_handle(kWidest)},
+             .kernel = ptx::kernel_handle(kKernel<false, kWidest>)},
             [](const Gemm& gemm, const FittedPlan& plan) { return prepare(gemm, plan); },
             [](const Shape&, const FittedPlan& plan) { return Any::launch_shape(plan); },
             Any::workspace_bytes,
