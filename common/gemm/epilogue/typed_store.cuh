@@ -105,22 +105,6 @@ __device__ __forceinline__ void store_typed_tile(const S (&sums)[kN], float scal
   });
 }
 
-/// The map of D in tiles kN columns wide: dimension 2 counts them, so that a subtile that hangs over its tile
-/// is clipped there. Only whole tiles are in it.
-template <typename D, int kN>
-ptx::TensorMap typed_tile_map(const void* d, int m, int n) {
-  constexpr std::uint64_t kSize = sizeof(D);
-  auto spec = ptx::matrix_spec(d, m, n, 64, kRowBytes / static_cast<int>(kSize), ptx::Swizzle::k128B);
-  spec.element = tensor_element(kTypeOf<D>);
-  spec.rank = 3;
-  spec.extent[0] = static_cast<std::uint64_t>(std::min(kN, n));
-  spec.extent[2] = static_cast<std::uint64_t>(std::max(1, n / kN));
-  spec.stride_bytes[1] = static_cast<std::uint64_t>(n) * kSize;
-  spec.stride_bytes[2] = kN * kSize;
-  spec.box[2] = 1;
-  return ptx::make_tensor_map(spec);
-}
-
 /// Stores the part of tile `tile_n` of D's rows, of any width. `tiles`: a typed_tile_map. `edge`: a
 /// typed_map, for the tile that hangs over D.
 template <typename D, int kN, typename S>

@@ -2,6 +2,7 @@
 // (tma_tile.cuh), what step 09 taught, and store_map (store_tile.cuh), what step 15 taught.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <tuple>
 
@@ -54,6 +55,22 @@ inline ptx::TensorMap typed_map(const void* matrix, Type type, int rows, int col
   auto spec = ptx::matrix_spec(matrix, rows, columns, box_rows, kRowBytes / size, ptx::Swizzle::k128B);
   spec.element = tensor_element(type);
   spec.stride_bytes[1] = static_cast<std::uint64_t>(columns) * static_cast<std::uint64_t>(size);
+  return ptx::make_tensor_map(spec);
+}
+
+/// The map of D in tiles kN columns wide: dimension 2 counts them, so that a subtile that hangs over its tile
+/// is clipped there. Only whole tiles are in it.
+template <typename D, int kN>
+ptx::TensorMap typed_tile_map(const void* d, int m, int n) {
+  constexpr std::uint64_t kSize = sizeof(D);
+  auto spec = ptx::matrix_spec(d, m, n, 64, kRowBytes / static_cast<int>(kSize), ptx::Swizzle::k128B);
+  spec.element = tensor_element(kTypeOf<D>);
+  spec.rank = 3;
+  spec.extent[0] = static_cast<std::uint64_t>(std::min(kN, n));
+  spec.extent[2] = static_cast<std::uint64_t>(std::max(1, n / kN));
+  spec.stride_bytes[1] = static_cast<std::uint64_t>(n) * kSize;
+  spec.stride_bytes[2] = kN * kSize;
+  spec.box[2] = 1;
   return ptx::make_tensor_map(spec);
 }
 
