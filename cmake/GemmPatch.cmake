@@ -177,9 +177,10 @@ function(gemm_patch_step name patch_file step variant source)
   file(CONFIGURE OUTPUT "${folder}/kernel.cuh" CONTENT "@kernel@" @ONLY)
   # A patched header lies beside the kernel, which so finds it before the one that is right. Kernels are in their own namespace,
   # so one from a header is copied, too: the linker cannot discard a kernel that several objects have. The source names these
-  # headers because a compiler cache does not look for one that has become nearer.
+  # headers because a compiler cache does not look for one that has become nearer. What a header hands to a kernel is of types that a patched
+  # header may hold, so such a header is copied, too.
   set(headers "${header}")
-  foreach(shared_kernel IN ITEMS gemm/fitted/fitted_kernel.cuh split.cuh few_rows.cuh load_scales.cuh)
+  foreach(shared_kernel IN ITEMS gemm/fitted/fitted_kernel.cuh split.cuh few_rows.cuh load_scales.cuh summing_ctas.cuh)
     if(NOT "${kernel}" MATCHES "#include \"${shared_kernel}\"" OR header STREQUAL shared_kernel)
       continue()
     endif()

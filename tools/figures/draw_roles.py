@@ -116,7 +116,7 @@ def draw():
         drawing.text(46, y, words, size=12)
     y = bottom + 30 + 20 * (len(notes) + 1)
     drawing.text(20, y, f"Step 15, M × N × K = {m} × {n} × {k}, SM 0 of {trace['about']['sms']}.", size=11, fill=SOFT)
-    drawing.text(20, y + 16, draw_trace.source([trace]), size=11, fill=SOFT)
+    drawing.text(20, y + 16, draw_trace.SOURCE, size=11, fill=SOFT)
     drawing.height = y + 30
     return drawing.svg()
 

@@ -3,30 +3,30 @@
 
 Usage: tools/figures/draw_sm.py [--check]
 
-Measured numbers come from docs/results/roofline_h200.json, and the model's (docs/timelines.md) from a committed timeline. --check
-draws nothing and fails when the committed figure is not what this script draws.
+Measured numbers come from docs/results/roofline_h200.json, and the model's (docs/timelines.md) from the timeline of step 15,
+which is recorded first where it is missing. --check draws nothing and fails when the committed figure is not what this script draws.
 """
 import pathlib
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
 import program  # noqa: F401 (first, for Ctrl-C)
+
+import draw_trace
 import roofline_record
 from drawing import Drawing, figure_program
 from figure_data import load_timeline
 from palette import BLUE, GREEN, INK, LIGHT, ORANGE, RED, SOFT, WHITE
 from program import UserError
-from records import ROOT
 
 FIGURE = "docs/figures/sm.svg"
-TIMELINE = "docs/figures/traces/15.json"
 TILE_M, TILE_N, TILE_K = 128, 256, 64
 QUARTERS = 4
 
 
 def model():
     """The constants of the model that draws the timelines."""
-    return {entry["name"]: entry["value"] for entry in load_timeline(ROOT / TIMELINE)["otherData"]["model"]}
+    return {entry["name"]: entry["value"] for entry in load_timeline(draw_trace.recording("15"))["otherData"]["model"]}
 
 
 def facts():

@@ -140,7 +140,7 @@ class Progress(BuildTest):
     def test_a_terminal_gets_one_line_that_changes(self):
         self.probe()
         controller, terminal = pty.openpty()
-        with subprocess.Popen([str(self.repository / "tools/probe")], env=self.variables(), stderr=terminal,
+        with subprocess.Popen([str(self.repository / "tools/probe")], env=self.variables(TERM="xterm"), stderr=terminal,
                               stdout=terminal, stdin=terminal) as running:
             os.close(terminal)
             said = b""

@@ -98,7 +98,7 @@ class Committed(unittest.TestCase):
         self.check("figures/draw_cluster.py")
 
     def test_the_figures_of_the_start_page(self):
-        for name in ("tile_hierarchy", "sm", "ring", "step_map"):
+        for name in ("tile_hierarchy", "ring", "step_map"):
             self.check(f"figures/draw_{name}.py")
 
     def test_promotion_figure(self):
@@ -223,21 +223,6 @@ class StartPage(unittest.TestCase):
         self.assertNotEqual(draw_ring.phase(draw_ring.ARRIVED, following % draw_ring.STAGES) % 2, draw_ring.parities(following)[0])
         self.assertNotEqual(draw_ring.phase(draw_ring.RELEASED, issued % draw_ring.STAGES) % 2, draw_ring.parities(issued)[1])
 
-    def test_the_tile_is_that_of_step_15(self):
-        trace = json.loads((ROOT / "docs/figures/traces/15.json").read_text(encoding="utf-8"))["otherData"]
-        hierarchy = draw_tile_hierarchy
-        self.assertEqual(trace["tile"], [hierarchy.TILE_M, hierarchy.TILE_N, hierarchy.TILE_K])
-        self.assertEqual(trace["tile"], [draw_sm.TILE_M, draw_sm.TILE_N, draw_sm.TILE_K])
-        self.assertEqual(hierarchy.tiles(), 512)
-        self.assertEqual(hierarchy.accumulators_per_thread(), 128)
-
-    def test_the_numbers_of_the_sm_are_those_of_the_pages(self):
-        fact = draw_sm.facts()
-        start = (ROOT / "docs/start.md").read_text(encoding="utf-8")
-        for name in ("sms", "all_registers", "shared", "flop", "multiply", "shared_rate", "l2_scattered", "l2_merged", "l2_latency",
-                     "tma_latency", "memory_rate", "memory_latency"):
-            self.assertRegex(start, rf"(?m)^\| {re.escape(str(fact[name]))}\b", name)
-
     def test_every_step_has_a_place_on_the_map_right_of_the_one_it_builds_on(self):
         where = draw_step_map.places()
         self.assertEqual(list(where), draw_step_map.steps())
@@ -286,10 +271,30 @@ class Accumulators(unittest.TestCase):
             self.assertEqual((x, y), (columns[str(column)], rows[str(row)]), words)
 
 
-class Roles(TimelineTest):
-    def test_the_committed_figure_is_what_the_kernel_did(self):
-        timelines("15")
-        self.assertEqual(draw_roles.draw(), (ROOT / draw_roles.FIGURE).read_text(encoding="utf-8"))
+class Step15(TimelineTest):
+    """The figures of the start page that show step 15 and the model's constants."""
+
+    def setUp(self):
+        self.path = timelines("15")["15"]
+
+    def test_the_committed_figures_are_what_the_kernel_did(self):
+        for figure in (draw_roles, draw_sm):
+            self.assertEqual(figure.draw(), (ROOT / figure.FIGURE).read_text(encoding="utf-8"))
+
+    def test_the_tile_is_that_of_step_15(self):
+        trace = json.loads(self.path.read_text(encoding="utf-8"))["otherData"]
+        hierarchy = draw_tile_hierarchy
+        self.assertEqual(trace["tile"], [hierarchy.TILE_M, hierarchy.TILE_N, hierarchy.TILE_K])
+        self.assertEqual(trace["tile"], [draw_sm.TILE_M, draw_sm.TILE_N, draw_sm.TILE_K])
+        self.assertEqual(hierarchy.tiles(), 512)
+        self.assertEqual(hierarchy.accumulators_per_thread(), 128)
+
+    def test_the_numbers_of_the_sm_are_those_of_the_pages(self):
+        fact = draw_sm.facts()
+        start = (ROOT / "docs/start.md").read_text(encoding="utf-8")
+        for name in ("sms", "all_registers", "shared", "flop", "multiply", "shared_rate", "l2_scattered", "l2_merged", "l2_latency",
+                     "tma_latency", "memory_rate", "memory_latency"):
+            self.assertRegex(start, rf"(?m)^\| {re.escape(str(fact[name]))}\b", name)
 
 
 class Timelines(TimelineTest):
