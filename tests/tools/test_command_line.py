@@ -256,7 +256,7 @@ class Terminals(ProgramTest):
         self.assertIn("22_peak chose 192x192: ", alone)  # the chapter's example
         self.assertIn("Predicted 107 us", re.sub(r"\s+", " ", alone))
         self.assertNotIn("22_peak chose 192x192: ", said)
-        self.assert_refused(self.run_program("11_mbarrier_ring", "64", "--budget", "--by-arithmetic"),
+        self.assert_refused(self.run_program("11_mbarrier_ring", "64x64x64", "--budget", "--by-arithmetic"),
                             "--by-arithmetic is for a step that chooses by shape, as 22_peak does, and 11_mbarrier_ring has one plan only")
 
     def test_a_check_is_one_line_in_a_pipe(self):
