@@ -4,6 +4,7 @@ each step, so that shell scripts and CMake find a field of a step with a regular
 
 Usage: compare --describe | tools/lib/steps.py >steps/steps.json
 """
+import program  # noqa: F401 (first, for Ctrl-C)
 import json
 import pathlib
 import sys
