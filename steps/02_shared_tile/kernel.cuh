@@ -41,6 +41,7 @@ __global__ void __launch_bounds__(kTile* kTile) shared_tile_kernel(Gemm gemm) {
     ptx::st_shared(&a_tile[ty][tx], a);
     ptx::st_shared(&b_tile[ty][tx], b);
     __syncthreads();  // the tile is complete before any thread reads it
+
     // ANCHOR_END: load_tile
 
 #pragma unroll

@@ -146,7 +146,8 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
       // ANCHOR_END: tile
     }
     if (releases) ptx::cp_async_bulk_wait_group<0>();  // shared memory must outlive the stores that read it
-                                                       // ANCHOR_END: store_and_wait
+
+    // ANCHOR_END: store_and_wait
   }
 }
 

@@ -86,6 +86,7 @@ __device__ __forceinline__ void store(const Gemm& gemm, std::uint32_t d, int til
     float values[32];
     ptx::tcgen05_ld_32x32b_x32(values, lanes + static_cast<std::uint32_t>(column));
     ptx::tcgen05_wait_ld();  // until here the registers belong to the load
+
     // ANCHOR_END: read_accumulators
 #pragma unroll
     for (int i = 0; i < 32; i += 8) {

@@ -781,7 +781,7 @@ class Names(unittest.TestCase):
         patterns = {pattern for name in ("CONTRIBUTING.md", "README.md", "tools/test", "tests/CMakeLists.txt")
                     for pattern in re.findall(r" -R '?([^'`\s]+)", (ROOT / name).read_text(encoding="utf-8"))}
         self.assertGreater(len(patterns), 4)
-        self.assertEqual([], [pattern for pattern in patterns if not any(re.search(pattern, name) for name in self.names)])
+        self.assertEqual([], [pattern for pattern in patterns if pattern != "PATTERN" and not any(re.search(pattern, name) for name in self.names)])
 
     def test_tests_listed_as_slow_exist(self):
         lines = (ROOT / "tests/slow.txt").read_text(encoding="utf-8").splitlines()

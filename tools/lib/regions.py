@@ -33,6 +33,8 @@ def regions(text, name):
             raise UserError(f"{name} ends the region '{region}', which it has not begun.")
         else:
             found[region] = without_marks(lines[begins[region]:at])
+            while found[region] and not found[region][-1].strip():  # a blank line parts the mark from a trailing comment
+                found[region].pop()
     for region in begins:
         if region not in found:
             raise UserError(f"{name} begins the region '{region}' and does not end it; write // ANCHOR_END: {region} after it.")
