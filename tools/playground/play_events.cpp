@@ -27,7 +27,7 @@ passes. The columns are the barrier's after the event: the phase that runs, arri
 
   tools/play events 11                                       # a ring of two stages, five k-tiles
   tools/play events 11 --variant 128x128_stages3 --shape 128x128x512 --schedule-seed 7
-  tools/play events 09 --shape 128x128x256 --completion latest
+  tools/play events 11 --shape 128x128x256 --completion latest
   tools/play events 11 --json events.jsonl                  # one JSON object a line, for tools/figures/draw_mbarrier_events.py)";
 
 constexpr const char* kUsualStep = "11";  // tools/play builds this one where none is named

@@ -271,7 +271,7 @@ class Accumulators(unittest.TestCase):
             self.assertEqual((x, y), (columns[str(column)], rows[str(row)]), words)
 
 
-class Step15(TimelineTest):
+class StepFifteen(TimelineTest):
     """The figures of the start page that show step 15 and the model's constants."""
 
     def setUp(self):
