@@ -251,7 +251,8 @@ def build_problem(command):
     if "--target" in words:
         target = words[words.index("--target") + 1]
         folders = [ROOT / "tools" / target, ROOT / "tools" / f"{target}_program"]
-        is_custom = f"add_custom_target(\n  {target}\n" in (ROOT / "cmake/GemmSteps.cmake").read_text(encoding="utf-8")
+        is_custom = any(re.search(rf"add_custom_target\(\s*{target}\s", (ROOT / name).read_text(encoding="utf-8"))
+                        for name in ("cmake/GemmSteps.cmake", "tools/own_kernel/CMakeLists.txt"))
         if not (ROOT / "steps" / target / "kernel.cuh").exists() and not any(folder.is_dir() for folder in folders) and not is_custom:
             return f"there is no target {target}"
     return ""
