@@ -297,18 +297,21 @@ std::vector<gemm::Shape> find_parts(const gemm::Step& step, const gemm::Variant&
 
 /// The same for tiles beside each other or below each other: the fewest k-tiles at which CTAs share the K of
 /// a tile, and CTAs of several tiles one cluster, so that a load may serve them. Two tiles, and three, of
-/// which one has no mate.
+/// which one has no mate. For the first of these also with so many k-tiles that each CTA's ring wraps.
 std::vector<gemm::Shape> find_shared_parts(const gemm::Step& step, const gemm::Variant& variant) {
   set_sms(kSmsOfParts);
   std::vector<gemm::Shape> found;
   for (const auto& [m, n] : {std::pair{1, 2}, std::pair{2, 1}, std::pair{1, 3}, std::pair{3, 1}}) {
+    bool has_fewest = false;
     for (int k_tiles = 2; k_tiles <= kMostKTiles; k_tiles += k_tiles / 2) {
       const gemm::Shape shape = shape_of(step, variant.tile, {m, n, k_tiles});
       const CheckFacts facts = check_facts(variant, shape);
-      if (facts.splits || facts.ctas < 2 * facts.tiles() || facts.cluster <= facts.ctas / facts.tiles())
-        continue;
-      found.push_back(shape);
-      break;
+      const int parts = facts.ctas / facts.tiles();
+      if (facts.splits || parts < 2 || facts.cluster <= parts) continue;
+      const bool wraps = k_tiles / parts > variant.stages;
+      if (!has_fewest || wraps) found.push_back(shape);
+      has_fewest = true;
+      if (wraps || found.size() > 2) break;
     }
   }
   return found;
