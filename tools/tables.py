@@ -10,7 +10,8 @@ NAME is
   course       one row a step of the course, measured or not: its part, its title, its speed at one shape
   contestants  one row a contestant of one shape: shape=4096x4096x4096 (default: 4096x4096x4096, or the largest),
                columns=name,variant,median,quartiles,tflops,gain,cublaslt,ceiling,verdict (default: all of these without
-               quartiles), and joule, picojoule where the power limit decides
+               quartiles and verdict), and joule, picojoule where the power limit decides; intervals=yes adds to gain and
+               cublaslt the interval that holds the median with 95 % confidence
   shapes       one row a shape, one column a contestant: value=tflops|cublaslt|ceiling|median (default tflops)
   choices      one row a shape: the variant that a step chose by shape, how it divides the work, its speed (value=, as for
                shapes; only=22 when the record has several such steps)
@@ -79,13 +80,13 @@ def linked_name(contestant, document):
     return f"[{contestant['name']}]({up}steps/{contestant['name']}/README.md)"
 
 
-def gain(contestant, previous):
+def gain(contestant, previous, intervals):
     """How much faster than `previous`: the median over the rounds of one run, and where there are enough, its interval."""
     ratios = paired(contestant, previous)
     if ratios is None:
         return f"{previous['median_us'] / contestant['median_us']:.2f}"
     ratio = median_interval(ratios)
-    return f"{ratio['median']:.3f} [{ratio['low']:.3f}, {ratio['high']:.3f}]"
+    return interval(ratio) if intervals else f"{ratio['median']:.3f}"
 
 
 def percent(share):
@@ -98,14 +99,15 @@ COLUMNS = {  # name: (heading, right-aligned)
     "median": ("median (µs)", True),
     "quartiles": ("quartiles (µs)", True),
     "tflops": ("TFLOP/s", True),
-    "gain": ("× step before [95 %]", True),
-    "cublaslt": ("of cuBLASLt [95 %]", True),
+    "gain": ("× step before", True),
+    "cublaslt": ("× cuBLASLt", True),
     "ceiling": ("of ceiling", True),
     "verdict": ("against cuBLASLt", False),
     "joule": ("energy of a launch (J)", True),
     "picojoule": ("of an operation (pJ)", True),
 }
-DEFAULT_COLUMNS = "name,variant,median,tflops,gain,cublaslt,ceiling,verdict"
+DEFAULT_COLUMNS = "name,variant,median,tflops,gain,cublaslt,ceiling"
+WITH_INTERVALS = ("gain", "cublaslt")
 VALUES = {
     "tflops": lambda c: significant(c["tflops"]),
     "median": lambda c: significant(c["median_us"], 4),
@@ -148,7 +150,7 @@ def variant_name(contestant):
     return re.sub(r"cluster (\d+)$", lambda match: "cluster " + CLUSTER_NAMES.get(int(match[1]), match[1]), name) or "–"
 
 
-def cell(column, contestant, previous, document, shape, record):
+def cell(column, contestant, previous, document, shape, record, intervals):
     if column == "name":
         return linked_name(contestant, document)
     if column == "variant":
@@ -158,10 +160,10 @@ def cell(column, contestant, previous, document, shape, record):
     if column == "gain":
         if contestant["kind"] != "step" or previous is None:
             return "–"
-        return gain(contestant, previous)
+        return gain(contestant, previous, intervals)
     if column == "verdict":
         return "–" if contestant["kind"] != "step" or not contestant["to_cublaslt"]["median"] else contestant["verdict"]
-    if column == "cublaslt":
+    if column == "cublaslt" and intervals:
         return interval(contestant["to_cublaslt"])
     if column in ("joule", "picojoule"):
         return significant({"joule": joules, "picojoule": picojoules}[column](shape, contestant, record))
@@ -199,7 +201,7 @@ def course_table(record, path, options, document):
                      described[step]["title"] if step in described else "–",
                      significant(fastest["tflops"]) if fastest else "–",
                      VALUES["cublaslt"](fastest) if fastest else "–"])
-    headings = ["part", "step", "the one new idea", "TFLOP/s", "of cuBLASLt"]
+    headings = ["part", "step", "the one new idea", "TFLOP/s", "× cuBLASLt"]
     return markdown(headings, [False, False, False, True, True], rows) + caption(record, path, f"{pretty_shape(shape)}, ")
 
 
@@ -209,6 +211,7 @@ def contestants_table(record, path, options, document):
     for column in columns:
         if column not in COLUMNS:
             raise UserError(f"there is no column '{column}'; {nearest(column, list(COLUMNS))}")
+    intervals = options.get("intervals", "no") == "yes"
     # Every variant of a step is compared with the first row of the step before it in the table, or of the step that it
     # builds on where that one has a row; then the cell names it.
     rows, before, firsts = [], None, {}
@@ -217,11 +220,11 @@ def contestants_table(record, path, options, document):
             before = next(reversed(firsts.values()), None)
             firsts[contestant["name"]] = contestant
         base = firsts.get(builds_on(contestant["name"]), before)
-        row = [cell(column, contestant, base, document, shape, record) for column in columns]
+        row = [cell(column, contestant, base, document, shape, record, intervals) for column in columns]
         if base is not before and "gain" in columns:
             row[columns.index("gain")] += f" over {base['name'][:2]}"
         rows.append(row)
-    headings = [COLUMNS[column][0] for column in columns]
+    headings = [COLUMNS[column][0] + (" [95 %]" if intervals and column in WITH_INTERVALS else "") for column in columns]
     return markdown(headings, [COLUMNS[column][1] for column in columns], rows) + caption(
         record, path, f"{pretty_shape(shape)}, ")
 
@@ -410,7 +413,7 @@ TABLES = {"contestants": contestants_table, "shapes": shapes_table, "choices": c
 KINDS = {"suite", "measuring", "counters"}  # tables that have a kind of record of their own
 # Made by a tool of their own; a page may be written before the machine was there to make them.
 HOW_TO_MAKE = {"docs/results/suite_h200.json": "tools/compare --suite", "docs/results/measuring_h200.json": "tools/measuring"}
-OPTIONS = {"record", "shape", "columns", "value", "only", "mode"}
+OPTIONS = {"record", "shape", "columns", "value", "only", "mode", "intervals"}
 
 
 def make_table(specification, document):

@@ -162,33 +162,31 @@ def text_of(name):
 
 
 def beginning_problems(name, page):
-    """Below the title a chapter leads to its neighbours and says in three bullets the problem, the idea and what it gained."""
+    """Below the title a chapter leads to its neighbours and to its whole kernel, and says what it is about before it begins."""
     if CHAPTER.fullmatch(name):
         beginning = text_of(name).split("\n## ")[0]
-        short = beginning.partition("**In short**")[2]
-        if len(re.findall(r"(?m)^\* ", short)) != 3:
-            yield f"{name} has not three bullets below **In short**"
+        if "](kernel.cuh)" not in beginning:
+            yield f"{name} has no link to kernel.cuh above its first section"
+        paragraphs = [text for text in beginning.split("\n\n")[1:] if not text.startswith("[")]
+        if len(" ".join(paragraphs).split()) < 8:
+            yield f"{name} does not say what it is about above its first section"
 
 
 def code_problems(name, page):
-    """10 to 30 lines of the kernel are the idea; from step 02 on, beside those of the step before that they replace."""
+    """The lines of the kernel that are the idea are pulled from the sources; from step 02 on, beside those that they replace."""
     if CHAPTER.fullmatch(name):
-        code = text_of(name).split("\n## The code\n")
-        if len(code) != 2:
-            yield f"{name} has no section 'The code'"
-            return
-        section = Page(code[1].split("\n## ")[0])
-        shown = [line for language, block in section.blocks if language in ("cpp", "diff") for _, line in block
+        text = text_of(name)
+        shown = [line for language, block in page.blocks if language in ("cpp", "diff") for _, line in block
                  if not line.startswith("-")]
-        if not 10 <= len(shown) <= 45:
-            yield f"{name} shows {len(shown)} lines of code, not 10 to 45"
-        if not name.startswith("steps/01") and not any(language == "diff" for language, _ in section.blocks):
+        if len(shown) < 10:
+            yield f"{name} shows {len(shown)} lines of code, fewer than 10"
+        if not name.startswith("steps/01") and "```diff" not in text:
             yield f"{name} does not show what its code replaces"
-        if text_of(name).count("```cpp") != len(re.findall(r"<!-- code: .*-->\n\n```cpp", text_of(name))):
+        if text.count("```cpp") != len(re.findall(r"<!-- code: .*-->\n\n```cpp", text)):
             yield f"{name} has C++ that no generator pulled from the sources"
 
 
-MEASURED = re.compile(r"\d[\d.]*( to \d[\d.]*)?( TFLOP/s| µs| of cuBLASLt| % (?:faster|slower)| J a launch| pJ)")
+MEASURED = re.compile(r"\d[\d.]*( to \d[\d.]*)?( TFLOP/s| µs| of cuBLASLt|(×| times) the speed of cuBLASLt| % (?:faster|slower)| J a launch| pJ)")
 
 
 def number_problems(name, page):
@@ -406,7 +404,7 @@ class Pages(unittest.TestCase):
     def test_excerpts_stand_in_the_sources(self):
         self.check(excerpt_problems)
 
-    def test_chapters_begin_with_what_they_are_about_in_short(self):
+    def test_chapters_begin_with_what_they_are_about(self):
         self.check(beginning_problems)
 
     def test_chapters_show_the_code_that_is_the_idea(self):

@@ -92,12 +92,15 @@ class Tables(Generator):
     def test_one_row_a_contestant(self):
         rows = self.rows("contestants record=docs/results/run.json columns=name,variant,tflops,gain,cublaslt,ceiling")
         self.assertEqual(rows, [
-            ["", "variant", "TFLOP/s", "× step before [95 %]", "of cuBLASLt [95 %]", "of ceiling"],
-            ["01_naive", "16x16", "5.00", "–", "0.006 [0.006, 0.006]", "0.6 %"],
-            ["01_naive", "8x32", "4.00", "–", "0.005 [0.005, 0.005]", "0.4 %"],
-            ["02_shared_tile", "32", "10.0", "2.00", "0.013 [0.013, 0.013]", "1.1 %"],
-            ["cuBLASLt best", "algo 3", "780", "–", "1.000 [1.000, 1.000]", "86.7 %"],
-            ["wgmma-only ceiling", "–", "900", "–", "1.154 [1.154, 1.154]", "100.0 %"]])
+            ["", "variant", "TFLOP/s", "× step before", "× cuBLASLt", "of ceiling"],
+            ["01_naive", "16x16", "5.00", "–", "0.006", "0.6 %"],
+            ["01_naive", "8x32", "4.00", "–", "0.005", "0.4 %"],
+            ["02_shared_tile", "32", "10.0", "2.00", "0.013", "1.1 %"],
+            ["cuBLASLt best", "algo 3", "780", "–", "1.000", "86.7 %"],
+            ["wgmma-only ceiling", "–", "900", "–", "1.154", "100.0 %"]])
+        rows = self.rows("contestants record=docs/results/run.json only=02,ceiling columns=name,cublaslt intervals=yes")
+        self.assertEqual(rows, [["", "× cuBLASLt [95 %]"], ["02_shared_tile", "0.013 [0.013, 0.013]"],
+                                ["wgmma-only ceiling", "1.154 [1.154, 1.154]"]])
 
     def test_a_gain_has_an_interval_over_the_rounds(self):
         record = copy.deepcopy(RECORD)
@@ -109,9 +112,11 @@ class Tables(Generator):
         derive(record["shapes"][1])
         record["rounds"] = 9
         self.write(record)
-        rows = self.rows("contestants record=docs/results/run.json columns=name,gain only=01:16x16,02")
+        rows = self.rows("contestants record=docs/results/run.json columns=name,gain only=01:16x16,02 intervals=yes")
         # Of nine samples the second and the eighth: 1 - 2 * (1 + 9) / 512 = 96 %.
         self.assertEqual(rows[2], ["02_shared_tile", "2.000 [1.900, 2.100]"])
+        rows = self.rows("contestants record=docs/results/run.json columns=name,gain only=01:16x16,02")
+        self.assertEqual(rows[2], ["02_shared_tile", "2.000"])
 
     def test_a_gain_is_over_the_step_that_it_builds_on(self):
         self.describe({"01_naive": {}, "02_shared_tile": {}, "03_other": {"builds_on": "01_naive"}})
@@ -154,7 +159,7 @@ class Tables(Generator):
         (self.root / "steps/06_x/kernel.cuh").touch()  # of which nothing is known yet
         (self.root / "steps/01_naive/README.md").touch()
         self.assertEqual(self.rows("course record=docs/results/run.json"), [
-            ["part", "step", "the one new idea", "TFLOP/s", "of cuBLASLt"],
+            ["part", "step", "the one new idea", "TFLOP/s", "× cuBLASLt"],
             ["I · CUDA cores", "[01_naive](steps/01_naive/README.md)", "one thread", "5.00", "0.006"],
             ["II · tensor cores, Ampere style", "05_mma", "tensor cores", "–", "–"], ["", "06_x", "–", "–", "–"]])
 
