@@ -51,14 +51,6 @@ def facts():
         "copy_merged": f"{k_tile / merged:.0f}", "copy_scattered": f"{k_tile / round(scattered, 1):.0f}"}
 
 
-def box(drawing, x, y, width, height, color, lines, fill=WHITE):
-    drawing.rect(x, y, width, height, fill, stroke=color, stroke_width=1.5, rx=5)
-    begin = y + height / 2 - 8.5 * (len(lines) - 1) + 4
-    for index, words in enumerate(lines):
-        drawing.text(x + width / 2, begin + 17 * index, words, size=12 if index else 13, fill=INK if index == 0 else SOFT,
-                     anchor="middle", weight="bold" if index == 0 else None)
-
-
 def draw():
     fact = facts()
     drawing = Drawing(760, 604, "One SM of an H200 with the numbers that the chapters use",
@@ -75,24 +67,24 @@ def draw():
     quarter = (wide - 28 - 3 * 10) / QUARTERS
     for index in range(QUARTERS):
         x = left + 14 + index * (quarter + 10)
-        box(drawing, x, 118, quarter, 48, GREEN, [f"tensor core {index}", f"{fact['flop_of_one']} FLOP per clock"], LIGHT[GREEN])
-        box(drawing, x, 172, quarter, 48, BLUE, [f"{fact['registers']} registers", "accumulators live here"], LIGHT[BLUE])
+        drawing.box(x, 118, quarter, 48, GREEN, [f"tensor core {index}", f"{fact['flop_of_one']} FLOP per clock"], LIGHT[GREEN])
+        drawing.box(x, 172, quarter, 48, BLUE, [f"{fact['registers']} registers", "accumulators live here"], LIGHT[BLUE])
     drawing.arrow(left + 170, 288, left + 170, 226, stroke=BLUE, width=2.5)
     drawing.text(left + 186, 250, f"{fact['shared_rate']} bytes per clock", size=13, weight="bold")
     drawing.text(left + 186, 268, f"wgmma reads its operands here; a load takes {fact['shared_latency']} clocks", size=12, fill=SOFT)
-    box(drawing, left + 14, 290, 480, 54, BLUE, [f"shared memory and L1: one array of {fact['array']}", f"at most {fact['shared']} of shared memory per CTA"])
-    box(drawing, left + 546, 290, 160, 54, ORANGE, ["copy engine (TMA)", "copies tiles by itself"], LIGHT[ORANGE])
+    drawing.box(left + 14, 290, 480, 54, BLUE, [f"shared memory and L1: one array of {fact['array']}", f"at most {fact['shared']} of shared memory per CTA"])
+    drawing.box(left + 546, 290, 160, 54, ORANGE, ["copy engine (TMA)", "copies tiles by itself"], LIGHT[ORANGE])
     drawing.arrow(left + 544, 317, left + 496, 317, stroke=ORANGE, width=2.5)
     drawing.arrow(left + 626, 430, left + 626, 347, stroke=ORANGE, width=2.5)
     drawing.text(left + 612, 379, f"{fact['l2_scattered']} bytes per clock, up to {fact['l2_merged']} where SMs read the same lines together", size=13,
                  anchor="end", weight="bold")
     drawing.text(left + 612, 397, f"latency: {fact['l2_latency']} clocks for a load, about {fact['tma_latency']} for a TMA copy", size=12, fill=SOFT,
                  anchor="end")
-    box(drawing, left, 432, wide, 40, ORANGE, [f"L2: {fact['l2']}, shared by all {fact['sms']} SMs"])
+    drawing.box(left, 432, wide, 40, ORANGE, [f"L2: {fact['l2']}, shared by all {fact['sms']} SMs"])
     drawing.arrow(left + 626, 530, left + 626, 474, stroke=RED, width=2.5)
     drawing.text(left + 612, 498, f"{fact['memory_rate']} bytes per clock and SM", size=13, anchor="end", weight="bold")
     drawing.text(left + 612, 516, f"latency of a load: {fact['memory_latency']} clocks", size=12, fill=SOFT, anchor="end")
-    box(drawing, left, 532, wide, 40, RED, [f"device memory: {fact['memory']}"])
+    drawing.box(left, 532, wide, 40, RED, [f"device memory: {fact['memory']}"])
     drawing.text(left, 592, f"The {fact['k_tile']} KB of that k-tile arrive in {fact['copy_merged']} clocks at {fact['l2_merged']} bytes per clock, and in "
                  f"{fact['copy_scattered']} at {fact['l2_scattered']}.", size=12)
     return drawing.svg()

@@ -1,11 +1,12 @@
 """Hand-written SVG: shapes with absolute coordinates, the same text for the same drawing, no library needed."""
 import argparse
+import math
 import sys
 import textwrap
 from xml.sax.saxutils import escape
 
 import program
-from palette import GROUND, INK, SOFT
+from palette import GROUND, INK, SOFT, WHITE
 from program import UserError
 from records import ROOT, nearest, write_whole
 
@@ -66,6 +67,21 @@ class Drawing:
 
     def circle(self, x, y, radius, fill, stroke=None):
         self.element("circle", cx=x, cy=y + self.down, r=radius, fill=fill, stroke=stroke)
+
+    def wedge(self, x, y, radius, begin, end, fill, stroke=None, stroke_width=None):
+        """A piece of a disc about (x, y), clockwise between two angles in degrees, of which 0 is at the top."""
+        corners = [(x + radius * math.sin(math.radians(angle)), y + self.down - radius * math.cos(math.radians(angle))) for angle in (begin, end)]
+        (x1, y1), (x2, y2) = [tuple(number(value) for value in corner) for corner in corners]
+        path = f"M{number(x)} {number(y + self.down)}L{x1} {y1}A{number(radius)} {number(radius)} 0 {int(end - begin > 180)} 1 {x2} {y2}z"
+        self.element("path", d=path, fill=fill, stroke=stroke, stroke_width=stroke_width, stroke_linejoin="round")
+
+    def box(self, x, y, width, height, color, lines, fill=WHITE):
+        """A thing with a name, in bold, and what is said of it."""
+        self.rect(x, y, width, height, fill, stroke=color, stroke_width=1.5, rx=5)
+        begin = y + height / 2 - 8.5 * (len(lines) - 1) + 4
+        for index, words in enumerate(lines):
+            self.text(x + width / 2, begin + 17 * index, words, size=12 if index else 13, fill=SOFT if index else INK, anchor="middle",
+                      weight=None if index else "bold")
 
     def text(self, x, y, words, size=12, fill=INK, anchor="start", weight=None, rotate=None):
         """`y` is the baseline; rotated about (x, y), in degrees."""

@@ -12,6 +12,7 @@ import sys
 import tempfile
 import unittest
 import xml.etree.ElementTree
+from unittest import mock
 
 from generator import DEVICE, ROOT, GeneratorTest, TimelineTest, timelines
 
@@ -20,13 +21,19 @@ sys.path.insert(0, str(ROOT / "tools" / "lib"))
 sys.path.insert(0, str(ROOT / "tools/figures"))
 import draw_accumulators  # noqa: E402 (the path comes first)
 import draw_cluster  # noqa: E402
+import draw_epilogue_path  # noqa: E402
+import draw_phase_wheel  # noqa: E402
 import draw_ring  # noqa: E402
 import draw_roles  # noqa: E402
 import draw_sm  # noqa: E402
+import draw_speeds  # noqa: E402
 import draw_step_map  # noqa: E402
+import draw_stream_k  # noqa: E402
+import draw_tensor_memory  # noqa: E402
 import draw_tile_hierarchy  # noqa: E402
 import draw_timelines  # noqa: E402
 import palette  # noqa: E402
+import records  # noqa: E402
 import shared_banks  # noqa: E402
 
 
@@ -100,6 +107,13 @@ class Committed(unittest.TestCase):
     def test_the_figures_of_the_start_page(self):
         for name in ("tile_hierarchy", "ring", "step_map"):
             self.check(f"figures/draw_{name}.py")
+
+    def test_the_figures_of_mechanisms(self):
+        for name in ("phase_wheel", "stream_k", "epilogue_path", "tensor_memory"):
+            self.check(f"figures/draw_{name}.py")
+
+    def test_the_figure_of_the_readme(self):
+        self.check("figures/draw_speeds.py")
 
     def test_promotion_figure(self):
         self.check("figures/plot_promotion.py")
@@ -230,6 +244,118 @@ class StartPage(unittest.TestCase):
         for step, (column, _) in where.items():
             before = draw_step_map.builds_on(step)
             self.assertEqual(column, where[before][0] + 1 if before else 0, step)
+
+
+class Speeds(unittest.TestCase):
+    """The figure of the README, against the records and the README's own numbers."""
+
+    def test_the_means_are_those_of_the_readme(self):
+        speeds, shapes = draw_speeds.over_the_suite("NVIDIA H200")
+        means = {number: f"{mean:.3f}" for number, mean, _, _ in speeds}
+        readme = (ROOT / "README.md").read_text(encoding="utf-8")
+        marked = re.findall(r"<!-- number: suite\w*_h200 (\d\d) geometric_mean -->([\d.]+)<", readme)
+        self.assertGreater(len(marked), 2)
+        for number, mean in marked:
+            self.assertEqual(means[number], mean)
+        self.assertEqual(shapes, 12)
+        for _, mean, slowest, fastest in speeds:
+            self.assertTrue(slowest < mean < fastest)
+
+    def test_a_step_appears_when_a_record_has_it_and_the_newest_record_counts(self):
+        older, newer = (copy.deepcopy(records.load(ROOT / "docs/results/suite_h200.json")) for _ in range(2))
+        for entry in [*newer["summary"], *(one for shape in newer["burst"]["shapes"] for one in shape["contestants"])]:
+            if entry["name"] == "18_stream_k":
+                entry["name"] = "19_work_queue"
+            if entry["name"] == "22_peak" and "geometric_mean" in entry:
+                entry["geometric_mean"]["median"] = 0.99
+        with mock.patch.object(draw_speeds, "suites", return_value=[newer, older]):
+            means = {number: mean for number, mean, _, _ in draw_speeds.over_the_suite("")[0]}
+            text = draw_speeds.draw()
+        self.assertEqual(list(means), ["15", "18", "19", "22"])
+        self.assertEqual(means["19"], means["18"])
+        self.assertEqual(means["22"], 0.99)
+        self.assertIn("steps 15, 18, 19 and 22", text)
+
+
+class Mechanisms(unittest.TestCase):
+    """What the figures of single mechanisms say, against the sources."""
+
+    def run_program(self, source):
+        compiler = shutil.which("c++") or shutil.which("g++")
+        if not compiler:
+            self.skipTest("no C++ compiler")
+        with tempfile.TemporaryDirectory(prefix="gemm-steps-test.") as folder:
+            program = pathlib.Path(folder) / "program"
+            program.with_suffix(".cpp").write_text(source)
+            subprocess.run([compiler, "-std=c++20", f"-I{ROOT / 'common'}", program.with_suffix(".cpp"), "-o", program], check=True)
+            return subprocess.run([program], check=True, capture_output=True, text=True).stdout.splitlines()
+
+    def test_the_waits_of_the_wheel_are_those_of_the_page(self):
+        page = (ROOT / "docs/mbarriers.md").read_text(encoding="utf-8")
+        for current in range(draw_phase_wheel.PHASES):
+            does = "passes" if draw_phase_wheel.passes(current, draw_phase_wheel.WANTED) else "waits"
+            row, = re.findall(rf"(?m)^\| {current} \| {current % 2} \| {does} \| (.*) \|$", page)
+            word, *_ = draw_phase_wheel.VERDICTS[current]
+            self.assertEqual(row.split(":")[0], {"right": "yes", "wrong": "no", "by luck": "only by chance"}[word])
+            self.assertEqual(draw_phase_wheel.right(current, draw_phase_wheel.WANTED), word != "wrong")
+
+    def test_the_ranges_of_stream_k_are_those_of_the_scheduler(self):
+        figure = draw_stream_k
+        lines = self.run_program(f"""
+#include <cstdio>
+#include "gemm/schedule/decomposition.h"
+int main() {{
+  for (auto split : {{gemm::Split::kDataParallel, gemm::Split::kHybrid}}) {{
+    const auto all = gemm::decompose(split, {figure.TILES}, {figure.K_TILES}, {figure.SMS});
+    for (int worker = 0; worker < {figure.SMS}; ++worker) {{
+      gemm::TileScheduler scheduler(all, worker);
+      gemm::WorkTile work;
+      while (scheduler.next(work)) std::printf("%d %d %d %d\\n", worker, work.tile, work.k_begin, work.k_end);
+    }}
+  }}
+  std::printf("%g %g %g\\n", gemm::kStorePartialsKTiles, gemm::kFixupKTiles,
+              gemm::predicted_k_tiles(gemm::decompose(gemm::Split::kHybrid, {figure.TILES}, {figure.K_TILES}, {figure.SMS})));
+}}
+""")
+        drawn = [f"{worker} {work.tile} {work.begin} {work.end}" for division in (figure.data_parallel, figure.stream_k)
+                 for worker in range(figure.SMS) for work in division(worker)]
+        self.assertEqual(lines, [*drawn, f"{figure.STORE} {figure.FIX_UP} {figure.end_of(figure.stream_k)}"])
+        self.assertEqual(figure.end_of(figure.data_parallel), 2 * figure.K_TILES)
+
+    def test_partials_are_stored_before_they_are_added(self):
+        events = [event for worker in range(draw_stream_k.SMS) for event in draw_stream_k.timeline(worker, draw_stream_k.stream_k)]
+        stored = {work.tile: end for _, end, what, work in events if what == "store"}
+        added = {work.tile: begin for begin, _, what, work in events if what == "fix up"}
+        self.assertEqual(set(stored), set(added))
+        for tile, begin in added.items():
+            self.assertLess(stored[tile], begin)
+
+    def test_the_epilogue_is_that_of_step_15(self):
+        kernel = (ROOT / "steps/15_tma_store/kernel.cuh").read_text(encoding="utf-8")
+        order = ["cp_async_bulk_wait_group_read<kLate ? 1 : 0>()", "ptx::bar_sync(barrier, 128)", "ptx::cvt_rn_bf16x2_f32(", "ptx::stmatrix_x4(",
+                 "ptx::fence_proxy_async_shared_cta()", "ptx::bar_sync(barrier, 128)", "ptx::cp_async_bulk_tensor_2d_store(",
+                 "ptx::cp_async_bulk_wait_group<0>()"]
+        at = 0
+        for words in order:
+            at = kernel.index(words, at) + 1
+        fact = draw_epilogue_path.facts()
+        self.assertIn(f"WgmmaTiling<{draw_epilogue_path.TILE_M}, {draw_epilogue_path.TILE_N}, 64, {draw_epilogue_path.WARPGROUPS}>", kernel)
+        self.assertIn("bf16 d[T::kWarpgroups][2][64][64];", kernel)
+        self.assertEqual((fact["rows"], fact["accumulators"], fact["subtiles"]), (64, 128, 4))
+        self.assertEqual((fact["per_thread"], fact["pairs"], fact["stmatrix"], fact["kilobytes"]), (32, 16, 4, 8))
+
+    def test_tensor_memory_is_that_of_step_73(self):
+        kernel = (ROOT / "steps/73_roles_two_accumulators/kernel.cuh").read_text(encoding="utf-8")
+        for words in ('variant<256, 4, 2>("128x256"', "kEpilogueWarps = 4;", "kIssuerWarp = 4;", "kColumns = kAccumulators * T::kColumns;",
+                      "mbarrier_init(&full[i], 1);", "mbarrier_init(&empty[i], kEpilogueWarps);"):
+            self.assertIn(words, kernel)
+        line, = self.run_program("""
+#include <cstdio>
+#include "ptx/tcgen05_descriptor.h"
+int main() { std::printf("%u\\n", gemm::ptx::tensor_memory_address(0, 64, 266)); }
+""")
+        self.assertEqual(int(line), draw_tensor_memory.address(64, 266))
+        self.assertIn(f"0x{int(line):08x}", draw_tensor_memory.draw())
 
 
 class Accumulators(unittest.TestCase):
