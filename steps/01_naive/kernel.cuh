@@ -55,7 +55,7 @@ Variant variant(const char* name, const char* summary) {
       .name = name,
       .summary = summary,
       .tile = {kRows, kColumns, 1},
-      // Two 2-byte loads a multiply-add; what L1 cannot merge is asked of L2 (the block's rows, once each).
+      // Two 2-byte loads per multiply-add. L1 merges a block's loads, so the L2 sees each of its rows once.
       .traffic = {.lsu_instructions_per_fma = 2, .global_bytes_per_fma = 2.0 / kRows + 2.0 / kColumns},
       .kernel = ptx::kernel_handle(naive_kernel<kRows, kColumns>),
       .launch_shape = launch_shape<kRows, kColumns>,

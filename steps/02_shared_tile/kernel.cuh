@@ -16,8 +16,8 @@ namespace gemm::step_02 {
 // fetched from global memory is used kTile times.
 //
 // kPad is the number of unused floats at the end of a row. A warp reads b_tile[column][i] down a column; with
-// rows of 32 floats all 32 lanes would meet in one of the 32 banks. One float of padding moves each row one
-// bank on.
+// rows of 32 floats all 32 lanes would read from the same bank. One float of padding moves each row one bank
+// further.
 template <int kTile, int kPad>
 __global__ void __launch_bounds__(kTile* kTile) shared_tile_kernel(Gemm gemm) {
   __shared__ float a_tile[kTile][kTile + kPad];  // [m][k]
@@ -49,7 +49,7 @@ __global__ void __launch_bounds__(kTile* kTile) shared_tile_kernel(Gemm gemm) {
     for (int i = 0; i < kTile; ++i) {
       // ANCHOR: one_product
       const float a_value = ptx::ld_shared(&a_tile[ty][i]);  // one address for the whole warp: a broadcast
-      const float b_value = ptx::ld_shared(&b_tile[tx][i]);  // 32 rows, one a lane
+      const float b_value = ptx::ld_shared(&b_tile[tx][i]);  // 32 rows, one per lane
       accumulator += a_value * b_value;
       // ANCHOR_END: one_product
     }
@@ -74,7 +74,7 @@ Variant variant(const char* name, const char* summary) {
   return variant_of<shared_tile_kernel<kTile, kPad>, Grid>(
       {.name = name,
        .summary = summary,
-       // Two shared loads a multiply-add; two global loads and two shared stores for every kTile of them.
+       // Two shared loads per multiply-add; two global loads and two shared stores for every kTile of them.
        .traffic = {.lsu_instructions_per_fma = 2 + 4.0 / kTile,
                    .shared_bytes_per_fma = 8 + 8.0 / kTile,
                    .global_bytes_per_fma = 4.0 / kTile}});

@@ -74,13 +74,13 @@ __global__ void __launch_bounds__(Layout<kTile>::kThreads) register_tile_kernel(
   const int thread = static_cast<int>(threadIdx.x);
   const int tile_row = static_cast<int>(blockIdx.y) * kTile;
   const int tile_column = static_cast<int>(blockIdx.x) * kTile;
-  const int micro_row = thread / 16 * 4;  // of the first quarter; the next one is kTile / kQuarters on
+  const int micro_row = thread / 16 * 4;  // row of the first quarter; the next one is kQuarterStep further
   const int micro_column = thread % 16 * 4;
   constexpr int kQuarterStep = kTile / L::kQuarters;
 
   float accumulators[L::kMicro][L::kMicro] = {};  // [m][n]
   for (int k0 = 0; k0 < k; k0 += L::kK) {
-    // Half of the vectors of a row go to one group of threads, half to another: thread -> (k half, row).
+    // A row of a k-tile is two vectors of eight k. Neighbouring threads take neighbouring rows.
 #pragma unroll
     // ANCHOR: load_vectors
     for (int vector = thread; vector < 2 * kTile; vector += L::kThreads) {
