@@ -33,8 +33,8 @@ inline constexpr int kIssuerWarp = 4;
 inline constexpr int kLoaderWarp = 5;
 inline constexpr int kThreads = 192;
 
-/// Accumulators in tensor memory, handed back and forth like the stages of a ring: the issuer is the producer,
-/// and the epilogue is the consumer. A phase of each barrier lasts for one tile.
+/// Accumulators in tensor memory, handed back and forth like the stages of a ring: the issuer is the
+/// producer, and the epilogue is the consumer. A phase of each barrier lasts for one tile.
 template <typename T, int kAccumulators>
 struct Accumulators {
   using State = PipelineState<kAccumulators>;
