@@ -40,7 +40,7 @@ using Pair = Cluster<2, 1>;  // one tile above the other: the same columns of B
 inline constexpr std::uint32_t kLeader = 0;
 inline constexpr std::uint16_t kBoth = 0b11;
 
-// Lesson: the pair multiplies 256 rows by kN columns. A CTA's part of D is 128 x kN, T. But it holds only half
+// Lesson: the pair multiplies 256 rows by kN columns. Each CTA gets 128 x kN of D, T. But it holds only half
 // of the columns of B: the tensor cores of each SM read the other half in the other SM's shared memory.
 template <typename T>
 struct Half {

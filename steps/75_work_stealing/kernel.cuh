@@ -41,7 +41,7 @@ inline constexpr int kNoTile = -1;
 // The readers of a response: each CTA's epilogue, loader and scheduler, and the leader's issuer.
 inline constexpr int kReaders = 2 * (kEpilogueWarps + 2) + 1;
 
-// Lesson: a ring like any other. Its producer is the hardware that launches CTAs: it answers a request in both
+// Lesson: a ring like any other. Its producer is the hardware that launches CTAs. It answers in both
 // CTAs of the pair, and each CTA's mbarrier counts the 16 bytes of its copy. Its consumers are all roles.
 template <int kResponses>
 struct Requests {
