@@ -53,8 +53,8 @@ struct Speculation {
   GroupTable table;
   FoundGroup at;
   int first = -32;  // lane 0's group
-  GroupRows mine;   // of this lane's group
-  int through = 0;  // tiles of all groups up to this lane's, and with it
+  GroupRows mine;   // the rows of this lane's group
+  int through = 0;  // the number of tiles in all groups up to this lane's, which is included
 
   // ANCHOR: look
   __device__ __forceinline__ void look() {

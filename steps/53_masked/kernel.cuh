@@ -38,19 +38,19 @@ struct Shared {
   StoreBuffers d[T::kWarpgroups];
 };
 
-/// Group g has room for `capacity` rows, from row g * capacity on, and counts[g] of them are its.
+/// Group g has room for `capacity` rows, from row g * capacity on; its first counts[g] rows belong to it.
 struct MaskedGroups {
   const int* counts;  // [count], in device memory
   int count;
   int capacity;
 };
 
-// Lesson: the host launches this kernel before anybody knows how many rows a group has: the kernel in front
-// of it in the stream counts them. So no number that comes from a count may be the host's: not the grid, not
-// the height of a tile, not a tensor map. Each warp reads the counts, and a graph that was captured once is
-// right for all of them. Nobody has checked a count that the device has written. So the kernel takes one
-// below 0 for 0, and one above the capacity for the capacity: it may lose rows, and it never touches another
-// group's.
+// Lesson: the host launches this kernel before anybody knows how many rows a group has, because the kernel
+// before it in the stream counts them. So nothing that the host decides may depend on a count: not the grid,
+// not the height of a tile, not a tensor map. Each warp reads the counts, and a graph that was captured once
+// is right for all of them. Nobody has checked a count that the device has written. So the kernel takes one
+// below 0 for 0, and one above the capacity for the capacity: it may lose rows, and it never touches the
+// rows of another group.
 struct CountsOnDevice {
   int count;
   MaskedGroups groups;
@@ -138,10 +138,10 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
     RingReader<T, kStages> reader{ring};
     for (; search.find(index, tile); index += step) {
       if (warpgroup.row >= parts_of<T, kSkip>(tile) * T::kWarpgroupM) {
-        // None of the tile's rows are this warpgroup's, and it is a reader of every stage all the same. One
-        // thread waits for each k-tile, or its release would count for the one before, and releases it, or
-        // the stage is never empty. The others do not wait: no wgmma keeps the warps together, so the ring
-        // could turn twice before a slow one looks. The barrier is where they meet again.
+        // This warpgroup has no rows in the tile, and still it is a reader of every stage. One thread waits
+        // for each k-tile, because an early release would count for the k-tile before, and releases it, or
+        // the stage would never be empty. The others do not wait: no wgmma keeps the warps together, so the
+        // ring could turn twice before a slow one looks. The barrier brings them together again.
         // ANCHOR: main_loop
         for (int i = 0; i < k_tiles; ++i) {
           if (reader.releases) ring.consumer_wait(reader.read, i);
@@ -176,7 +176,7 @@ Variant variant(const char* name, const char* summary) {
        .groups = GroupForm::kMasked},
       [](const Problem& problem) {
         const auto [m, n, k] = problem.shape;
-        const bool is_one = problem.capacity == 0;  // group, of all rows
+        const bool is_one = problem.capacity == 0;  // group, which has all rows
         const MaskedGroups given{problem.counts, is_one ? 1 : m / problem.capacity,
                                  is_one ? m : problem.capacity};
         const auto groups = [given, one = device_copy(std::vector<int>(is_one ? 1 : 0, m))](ptx::Stream) {

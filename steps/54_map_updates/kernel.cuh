@@ -46,7 +46,7 @@ struct MapRing {
   std::uint64_t empty[kSlots];  // every copy has read its map; count T::kWarpgroups
 };
 
-/// For all threads of the CTA that come behind it.
+/// Acquires the map for all threads of the CTA that are ordered after the fence.
 template <bool kOfHost>
 __device__ __forceinline__ void acquire(const ptx::TensorMap& map) {
   kOfHost ? ptx::fence_proxy_tensormap_acquire_sys(&map) : ptx::fence_proxy_tensormap_acquire_gpu(&map);
@@ -69,7 +69,7 @@ struct Shared {
   MapRing<kSlots<kMaps>> maps;
 };
 
-// kMaps 0: there is no ring of maps, the host has made those of all groups.
+// With kMaps == 0 there is no ring of maps, because the host has made the maps of all groups.
 template <typename T, int kStages, int kMaps>
 __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
     placed_kernel(Shape shape, Raster raster, PlacedGroups groups, GroupMaps* maps,
@@ -82,7 +82,7 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
   int index = static_cast<int>(blockIdx.x);
   GroupSearch<T, PlacedGroups> search{shape.n, raster, groups};
   GroupSlots<kSlots<kMaps>> slot;
-  GroupMaps* const own = maps + blockIdx.x * kMaps;  // [slot], or of the host [group]
+  GroupMaps* const own = maps + blockIdx.x * kMaps;  // [slot]; if the host made them: [group]
   GroupTile tile;
 
   if (threadIdx.x == 0) {
@@ -101,6 +101,7 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
       const bool issues = ptx::elect_sync();
       PipelineState<kStages> fill{0, 1};
       for (; search.find(index, tile); index += step) {
+        // ANCHOR: acquire_maps
         const bool another = slot.enter(search.at.group);
         const GroupMaps& of_group = own[kMaps == 0 ? slot.group : slot.at.stage];
         if (kMaps > 0 && another && issues)
@@ -112,12 +113,13 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
         }
         for (int i = 0; issues && i < k_tiles; ++i) {
           ring.producer_acquire(fill, i);
-          // For the consumers, who store behind the last k-tile. With a full ring it delays nobody, and the
-          // copy engine fetches the map now, not when the tile's first store needs it.
+          // The consumers store with this map after the last k-tile. While the ring is full the fence delays
+          // nobody, and the copy engine fetches the map now, not when the tile's first store needs it.
           if (another && i == std::min(kStages, k_tiles - 1)) {
             acquire<kMaps == 0>(of_group.d);
             ptx::prefetch_tensormap(&of_group.d);
           }
+          // ANCHOR_END: acquire_maps
           load_tiles<T>(ring.stage[fill.stage], &ring.full[fill.stage], &of_group.a, &of_group.b, tile.row,
                         tile.column, i * T::kK);
           fill.advance();
@@ -157,8 +159,8 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
     WarpgroupTile<T> warpgroup;
     RingReader<T, kStages> reader{ring};
     // The k-tiles of the group before have all arrived, and when its stores have read their map, no copy
-    // needs it. store_tile waits for that, so behind it the maps are given back. With fewer slots than three
-    // the next group's would come too late then, or never: so before the tile somebody waits.
+    // needs it any more. store_tile waits for that, so the maps are given back after it. With fewer slots
+    // than three the next group's maps would then come too late, or never: a thread waits before the tile.
     constexpr bool kEarly = kMaps < 3;
     GroupTile next;
     for (bool more = search.find(index, next); more;) {
