@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes the tables of the docs, and the numbers in their sentences, from the records of timed runs.
 
-Usage: tools/tables.py [--check] [FILE.md ...]
+Usage: tools/tables.py [--check | --list] [FILE.md ...]
 
 A table stands between two markers; what is between them is replaced:
   <!-- table: NAME record=docs/results/FILE.json [option=value ...] -->

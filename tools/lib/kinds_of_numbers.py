@@ -151,6 +151,6 @@ def make_noted(specification, document):
     if fields.get("kernels", "gone") != "gone":
         raise UserError("kernels=gone is the only value: kernels that were compared and not kept.")
     mode = fields.get("mode", "burst")
-    again = "Only the kernel that was kept can be timed again" if "kernels" in fields else "To time it again"
+    again = "Only today's kernel can be run again" if "kernels" in fields else "To repeat it"
     return [f"*What no record holds was noted on {fields['date']} on an {fields['card']} ({mode}, commit {fields['commit']}). "
             f"{again}: `{fields['command']}`.*"]
