@@ -3,7 +3,7 @@
 
 Usage: tools/release_notes.py TAG [--links URL]
 
-A tag is v and the heading of its section: v2026-11-21 for "## 2026-11-21". --links says where the files of that tag are shown;
+A tag is v and the heading of its section: v1.0.0 for "## 1.0.0". --links says where the files of that tag are shown;
 relative links then lead there, for outside of the repository they lead nowhere.
 """
 import pathlib

@@ -21,10 +21,10 @@ namespace gemm::step_04 {
 
 enum class SharedLayout { kPlain, kPadded, kSwizzled };
 
-// Lesson: ldmatrix reads eight rows of 16 bytes at once, one row of each of eight lanes. Rows that lie a
-// multiple of 128 bytes apart start in the same bank: eight rows, eight conflicts. Either the rows are padded
-// by 16 bytes, or the 16-byte chunks within a row are permuted differently in every row (swizzled), which
-// costs no memory.
+// Lesson: ldmatrix reads eight rows of 16 bytes at once. Rows that lie a multiple of 128 bytes apart start in
+// the same bank, so their reads conflict eight-fold. There are two cures: rows are padded by 16 bytes, or the
+// 16-byte chunks within a row are permuted, differently in every row (swizzled). The second one costs no
+// memory.
 template <typename T, SharedLayout kLayout, int kRows>
 struct SharedTile {
   static constexpr int kPad = kLayout == SharedLayout::kPadded ? 8 : 0;
@@ -122,7 +122,7 @@ __global__ void __launch_bounds__(T::kThreads, T::kCtasPerSm) mma_sync_kernel(Ge
     __syncthreads();
   }
 
-  // Lane l holds, of every 16 x 8 fragment, two neighbours of row l / 4 and two of the row eight below.
+  // In every 16 x 8 fragment, lane l holds two neighbours of row l / 4 and two neighbours of row l / 4 + 8.
 #pragma unroll
   for (int fm = 0; fm < T::kFragmentsM; ++fm) {
 #pragma unroll
@@ -143,8 +143,8 @@ __global__ void __launch_bounds__(T::kThreads, T::kCtasPerSm) mma_sync_kernel(Ge
 
 template <typename T, SharedLayout kLayout>
 Variant variant(const char* name, const char* summary) {
-  // Per 16 deep, a warp reads its part of A and B once; all copies cross shared memory once more on the way
-  // in.
+  // For every 16 of K, a warp reads its part of A and B once. All copies cross shared memory once more
+  // on the way in.
   constexpr double kCopies = 2.0 * (T::kM + T::kN) / (T::kM * T::kN);
   constexpr double kReads = 2.0 * (T::kWarpM + T::kWarpN) / (T::kWarpM * T::kWarpN);
   return variant_of<mma_sync_kernel<T, kLayout>, TileCtas<T, Shared<T, kLayout>>>(

@@ -47,11 +47,11 @@ struct Shared {
 
 // Lesson: a load instruction does not wait; the first instruction that uses its result does. So the loads of
 // k-tile i + 1 are issued before the multiplications of k-tile i, and the stores that need their results come
-// after. The price is registers: those of the vectors in flight are taken during the whole multiplication.
+// after. The price is registers: the vectors in flight occupy them during the whole multiplication.
 //
-// With two buffers the stores go where no thread reads, and one barrier a k-tile is enough: it says both
-// "buffer 1 - b is complete" and "all threads have finished reading buffer b". With one buffer (the variant)
-// there are two.
+// With two buffers the stores go where no thread reads, and one barrier per k-tile is enough: it says both
+// "buffer 1 - b is complete" and "all threads have finished reading buffer b". With one buffer (the variant
+// one_buffer) there are two barriers.
 template <typename T, int kBuffers>
 __global__ void __launch_bounds__(T::kThreads, T::kCtasPerSm) ldg_double_buffer_kernel(Gemm gemm) {
   auto& shared = ptx::dynamic_shared<Shared<T, kBuffers>>();

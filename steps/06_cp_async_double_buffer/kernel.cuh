@@ -1,4 +1,4 @@
-// Step 06: cp.async copies the next k-tile straight from global to shared memory, behind the threads' backs.
+// Step 06: cp.async copies the next k-tile straight from global to shared memory while the threads multiply.
 #pragma once
 
 #include "gemm/launch/grids.cuh"

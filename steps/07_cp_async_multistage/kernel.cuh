@@ -49,12 +49,12 @@ __global__ void __launch_bounds__(T::kThreads, T::kCtasPerSm) cp_async_multistag
   // ANCHOR_END: fill_ring
 
   // Main loop, 16 of K at a time. Lesson: the fragments are a ring of two. While the tensor cores work on
-  // one, ldmatrix fills the other, across the border of the k-tile too: the barrier stands between the last
+  // one, ldmatrix fills the other, across the border of the k-tile too: the barrier comes between the last
   // load from k-tile i and its last multiplication, which hides the first load from k-tile i + 1.
   int read = 0;             // the stage of the k-tile whose fragments are loaded next
   int write = kStages - 1;  // the stage that is filled next, with k-tile i + kStages - 1
   typename WarpTile<T>::Fragments fragments[2];
-  ptx::cp_async_wait_group<kStages - 2>();  // so many younger groups may be in flight: k-tile 0 is here
+  ptx::cp_async_wait_group<kStages - 2>();  // so many newer groups may be in flight: k-tile 0 has arrived
   __syncthreads();
   warp.load(fragments[0], shared.stage[0], 0);
   for (int i = 0; i < k_tiles; ++i) {
@@ -71,7 +71,7 @@ __global__ void __launch_bounds__(T::kThreads, T::kCtasPerSm) cp_async_multistag
       if (!last || i + 1 < k_tiles) {
         warp.load(fragments[(k / 16 + 1) % 2], shared.stage[read], (k + 16) % T::kK);
       }
-      if (k == 0) {  // behind the first loads of fragments, which the multiplication waits for
+      if (k == 0) {  // after the first loads of fragments: the multiplication waits for those
         const int ahead = i + kStages - 1;
         if (ahead < k_tiles) copy(write, ahead);
         ptx::cp_async_commit_group();
@@ -82,7 +82,7 @@ __global__ void __launch_bounds__(T::kThreads, T::kCtasPerSm) cp_async_multistag
       // ANCHOR_END: fragments_ahead
     }
   }
-  ptx::cp_async_wait_group<0>();  // the last groups are empty, but a thread leaves nothing behind
+  ptx::cp_async_wait_group<0>();  // the last groups are empty, but a thread ends with nothing in flight
   warp.store(gemm, tile_row, tile_column);
 }
 

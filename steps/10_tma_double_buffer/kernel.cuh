@@ -1,4 +1,4 @@
-// Step 10: two stages; the copy of the next k-tile flies while the warpgroups multiply this one.
+// Step 10: two stages; the copy of the next k-tile is in flight while the warpgroups multiply this one.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Step 14: as many CTAs as the GPU holds, and each works on one tile after the other, in an order that the L2
-// likes.
+// Step 14: only as many CTAs are launched as fit on the GPU. Each takes one tile after the other, in an
+// L2-friendly order.
 #pragma once
 
 #include <algorithm>
@@ -23,9 +23,9 @@
 namespace gemm::step_14 {
 
 // Lesson: a CTA that ends leaves its SM empty until the next one has set itself up and filled its ring. Here
-// no CTA ends: every one takes tile blockIdx.x, then every gridDim.x-th. All roles compute the same sequence
-// for themselves, so none has to be told. The ring does not notice where a tile ends: while the consumers
-// store, the producer already loads the next one.
+// a CTA stays: it takes tile blockIdx.x, then every gridDim.x-th tile. All roles compute the same sequence
+// for themselves, so no role has to be told. The ring does not notice where a tile ends: while the consumers
+// store a tile, the producer already loads the next one.
 template <typename T, int kStages>
 __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
     persistent_kernel(Gemm gemm, Raster raster, const __grid_constant__ ptx::TensorMap a_map,

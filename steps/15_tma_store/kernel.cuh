@@ -34,10 +34,10 @@ struct Shared {
 };
 
 // Lesson: a warpgroup's part of D leaves in subtiles of 64 x 64, through two buffers. stmatrix writes 16 x 16
-// elements of a warp at a time, into the swizzled layout, so that eight rows meet eight groups of banks.
-// Every thread then fences what it wrote (TMA reads through the async proxy), all meet, and one issues the
-// store. A buffer is written again when the store before last has *read* it; between tiles no thread waits
-// for a store to arrive.
+// elements of a warp at a time, into the swizzled layout, so that eight rows lie in eight groups of banks.
+// Every thread then fences what it wrote (TMA reads through the async proxy), all meet at a barrier, and one
+// issues the store. A buffer is written again when its last store has *read* it; between tiles no thread
+// waits until a store has arrived in D.
 template <typename T, bool kLate>
 __device__ __forceinline__ void store_tile(const WarpgroupTile<T>& warpgroup, bf16 (&buffers)[2][64][64],
                                            const ptx::TensorMap* d_map, int tile_row, int tile_column) {
@@ -55,7 +55,7 @@ __device__ __forceinline__ void store_tile(const WarpgroupTile<T>& warpgroup, bf
       if (stores) ptx::cp_async_bulk_wait_group_read<kLate ? 1 : 0>();
       ptx::bar_sync(barrier, 128);
 #pragma unroll
-      for (int unit = 0; unit < 8; unit += 2) {  // of 8 columns; stmatrix x4 writes two
+      for (int unit = 0; unit < 8; unit += 2) {  // a unit is 8 columns; stmatrix x4 writes two
         const float* accumulators = &warpgroup.accumulators[block][(column / 8 + unit) * 4];
         const std::uint32_t pairs[4] = {ptx::cvt_rn_bf16x2_f32(accumulators[0], accumulators[1]),
                                         ptx::cvt_rn_bf16x2_f32(accumulators[2], accumulators[3]),

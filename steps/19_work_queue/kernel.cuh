@@ -44,18 +44,18 @@ struct PackedState {
   }
 };
 
-// Lesson: in step 18 each role worked out for itself what comes next, with divisions, in registers that
-// accumulators need. Here the producer does, and enqueues every work tile in shared memory for a consumer
-// group: the warpgroups that share a tile. What a group needs to multiply is read first. What it needs behind
-// the main loop is read there; until then it takes no register.
+// Lesson: in step 18 each role computes for itself what comes next, with divisions, in registers that the
+// accumulators need. Here only the producer does, and it enqueues every work tile in shared memory for a
+// consumer group, the warpgroups that share a tile. A group reads first what it needs to multiply. It reads
+// the rest after the main loop; until then the rest takes no register.
 struct alignas(8) QueuedMainloop {
   int k_tiles;     // 0: there is no more work
-  PackedState at;  // of the first k-tile
+  PackedState at;  // where the first k-tile is
 };
 struct alignas(16) QueuedEpilogue {
-  int row, column;  // of the tile in D
-  int slot;         // of the first peer; of its own where it stores partials
-  int peers;        // whose partials are to be added; kStoresPartials: this is not the tile's last work tile
+  int row, column;  // where the tile begins in D
+  int slot;         // the first peer's; its own where the group stores partials
+  int peers;        // how many partials to add; kStoresPartials: this is not the tile's last work tile
 };
 
 inline constexpr int kStoresPartials = -1;
@@ -91,7 +91,7 @@ struct WorkQueue {
     const QueuedMainloop first = ptx::ld_shared(&mainloop[at.stage]);
     return {warp_uniform(first.k_tiles), {warp_uniform(first.at.word)}};
   }
-  /// Reads the rest and frees the entry. `groups`: of consumers; each takes every so manieth entry.
+  /// Reads the rest and frees the entry. Each of the `groups` consumer groups takes every `groups`-th entry.
   // ANCHOR: dequeue
   __device__ __forceinline__ QueuedEpilogue dequeue(State& at, int groups) {
     const QueuedEpilogue last = ptx::ld_shared(&epilogue[at.stage]);

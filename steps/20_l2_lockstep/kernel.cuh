@@ -26,19 +26,19 @@
 
 namespace gemm::step_20 {
 
-/// How often the producers of all CTAs wait for each other. `counters`: arrivals at all barriers of the
-/// launch, CTAs that are done; zero between launches.
+/// How often the producers of all CTAs wait for each other. `counters` has the arrivals at all barriers of
+/// the launch, and the CTAs that are done; both are zero between launches.
 struct LockstepPlan {
   std::uint32_t* counters;
   int period;    // k-tiles between two barriers, at least 2; 0: no producer waits for another
-  int barriers;  // of the CTA with the most k-tiles
+  int barriers;  // how often the CTA with the most k-tiles arrives
 };
 
-// Lesson: the L2 reads a line once for all CTAs that ask for it at about the same time, and a later one costs
-// another read, perhaps of DRAM. CTAs that start together drift apart, for nothing holds them. So every few
-// k-tiles the producers wait for each other, at a grid-wide barrier, while the stages that are full keep the
-// tensor cores busy. Each arrives one k-tile before it waits, so that the others know in time. The bytes that
-// are saved are watts, and watts are clock.
+// Lesson: the L2 reads a line once for all CTAs that request it at about the same time. A later request costs
+// another read, perhaps of DRAM. CTAs that start together drift apart, because nothing holds them together.
+// So every few k-tiles the producers wait for each other at a grid-wide barrier, while the stages that are
+// full keep the tensor cores busy. Each producer arrives one k-tile before it waits, so that the others know
+// in time. Bytes that are not moved save power, and at the power limit that raises the clock.
 class Lockstep {
  public:
   __device__ __forceinline__ explicit Lockstep(const LockstepPlan& plan) : plan_(plan) {}
@@ -58,8 +58,8 @@ class Lockstep {
     }
   }
   // ANCHOR_END: before_k_tile
-  /// When it has loaded its last k-tile: arrives at all later barriers at once, so that no other waits for
-  /// this CTA. The last one makes ready for the next launch.
+  /// The producer calls it after its last k-tile. It arrives at all later barriers at once, so that no CTA
+  /// waits for this one. The last CTA sets the counters back for the next launch.
   // ANCHOR: leave
   __device__ __forceinline__ void leave() {
     if (plan_.period == 0) return;
@@ -72,7 +72,7 @@ class Lockstep {
 
  private:
   LockstepPlan plan_;
-  int until_ = 2;  // k-tiles, to the next barrier
+  int until_ = 2;  // k-tiles to the next barrier
   int arrived_ = 0;
 };
 

@@ -39,8 +39,8 @@ struct alignas(16) Epilogue {
   int tile;    // the number of the tile
 };
 
-/// The producer has more to remember than in the steps before. It gets 8 registers more, so 184 accumulators
-/// a thread spill. 176 are allowed, or 168 where two warpgroups share a tile.
+/// The producer has more to remember than in the steps before. It gets 56 registers, and a consumer has 8
+/// fewer, so 184 accumulators per thread spill. 176 fit, or 168 where two warpgroups share a tile.
 template <typename T, int kGroups>
 struct FittedRoles : Roles<T, kGroups * T::kWarpgroups> {
   static constexpr int kProducerRegisters = 56;

@@ -114,9 +114,11 @@ inline KTileClocks clocks_of_k_tile(const Setting& of) {
   const double columns = std::min(tile.n, of.matrix.columns);
   const int start = rows_start(of.shape);
   KTileClocks clocks{};
+  // ANCHOR: math
   // A wgmma of 64 rows and 16 k takes half a clock for each column, or as long as reading A.
   const double wgmma = std::max(tile.n / 2.0, tile.n / 4.0 + kModel.wgmma_a);
   clocks.math = tile.m / 64.0 * wgmma * tile.k / 16 * kModel.math;
+  // ANCHOR_END: math
   clocks.producer = (kModel.producer + kModel.producer_cluster * std::log2(cluster.ctas())) * tile.k / 64;
   if (start > 0) {  // the CTAs of a cluster share what they ask for
     const double bytes = 2 * tile.k * (rows / cluster.n + columns / cluster.m);
@@ -143,12 +145,14 @@ inline BusiestWorker busiest_worker(const Setting& of) {
 
 /// Rounds: clocks of its whole tiles. A second consumer group hides one of an epilogue and a main loop.
 inline double clocks_of_rounds(const Setting& of, int rounds, double k_tile) {
+  // ANCHOR: rounds
   const double main_loop = of.all.k_tiles * k_tile;
   if (of.tile.split) return main_loop;
   const double turned = of.plan.transposed ? kModel.transposed : 1;
   const double epilogue = kModel.epilogue + of.area * kModel.epilogue_element * turned / of.tile.warpgroups;
   if (of.tile.groups == 2) return rounds * std::max(main_loop, epilogue) + (rounds > 0 ? epilogue : 0);
   return rounds * (main_loop + epilogue);
+  // ANCHOR_END: rounds
 }
 
 /// Bytes: A, B and D once, at what the device memory gives.
@@ -202,9 +206,11 @@ inline Prediction predict_by_arithmetic(std::size_t number, const Shape& shape, 
   prediction.bytes_us = busiest.k_tiles * std::max(k_tile.requests, k_tile.arrival) / of.clocks_per_us;
   prediction.dram_us = dram_us(shape, card);
   prediction.reduce_us = partials_us(of, busiest.rounds);
+  // ANCHOR: total
   const double work_us = (rounds + busiest.range * k_tile.all) / of.clocks_per_us;
   const double loads = loads_us(of, busiest, k_tile.arrival, prediction.dram_us);
   prediction.us = norm(kModel.norm_whole, {work_us, loads}) + fixed_us(of) + prediction.reduce_us;
+  // ANCHOR_END: total
   if (plan.lockstep > 0 && plan.cluster.ctas() == 1) {  // the longer a launch, the further CTAs drift apart
     const double drift = std::clamp(1 + 0.4 * std::log2(prediction.us / kModel.lockstep_us), 0.0, 1.0);
     prediction.us *= 1 + (kModel.lockstep - 1) * drift;

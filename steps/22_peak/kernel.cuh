@@ -100,7 +100,7 @@ struct Built {
   }
 };
 
-/// The same of a tile whose K is cut in a cluster.
+/// The same for a tile whose K is cut in a cluster.
 template <std::size_t kNumber>
 struct BuiltSplit {
   static constexpr FittedTile kTile = kTiles[kNumber];
@@ -132,7 +132,7 @@ TileKernels KernelsOf<kNumber>::get() {
   return std::conditional_t<kTiles[kNumber].split, BuiltSplit<kNumber>, Built<kNumber>>::kernels();
 }
 
-/// Those of all tiles, in the order of kTiles.
+/// The kernels of all tiles, in the order of kTiles.
 inline const std::vector<TileKernels>& kernels() {
   static const std::vector<TileKernels> all = []<std::size_t... kNumbers>(std::index_sequence<kNumbers...>) {
     return std::vector<TileKernels>{KernelsOf<kNumbers>::get()...};

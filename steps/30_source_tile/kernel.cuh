@@ -42,7 +42,7 @@ struct Shared {
   static constexpr bool kShares = kSource == Source::kShared;
   static constexpr int kBuffers = !is_loaded(kSource) ? 1 : kShares ? 8 : 4;
   static constexpr int kAcross = T::kN / 64;
-  static constexpr int kSubtiles = T::kM / 64 * kAcross;  // of a tile
+  static constexpr int kSubtiles = T::kM / 64 * kAcross;  // per tile
   using State = PipelineState<kBuffers>;
 
   Ring<T, kStages> ring;

@@ -13,14 +13,14 @@ namespace gemm::step_31 {
 
 using Place = EpiloguePlace;
 
-// Lesson: a node has a hook for each moment at which the store loop could need it. It writes the hooks that
-// it needs. The others are these, which leave no instruction behind.
+// Lesson: there is a hook for each moment at which the store loop could need a node. A node writes the hooks
+// that it needs. The others are these, which leave no instruction behind.
 // ANCHOR: empty_node
 struct EmptyNode {
-  static constexpr int kShared = 0;                 // elements of shared memory, for each consumer
+  static constexpr int kShared = 0;                 // elements of shared memory per consumer
   __device__ void begin(const Place&) {}            // before the tile is multiplied
   __device__ void begin_loop(const Place&) {}       // a subtile begins; its buffer is not free yet
-  __device__ void previsit(const Place&) {}         // behind a barrier: begin's writes are visible
+  __device__ void previsit(const Place&) {}         // after a barrier: begin's writes are visible
   __device__ void visit(float (&)[2], int, int) {}  // a fragment: two neighbours, [unit][half]
   __device__ void reduce(bf16 (*)[64]) {}           // this thread's fragments are in the buffer
   __device__ void postreduce(const Place&) {}       // last chance to write what a TMA store takes

@@ -179,7 +179,7 @@ inline const Step kStep{
     .builds_on = "31_visitors",
     .unit = MathUnit::kWgmma,
     .architecture = Architecture::kSm90a,
-    .contract = {.n_multiple = 16, .k_multiple = 8},  // of a gated D rows have half as many elements
+    .contract = {.n_multiple = 16, .k_multiple = 8},  // rows of a gated D have half as many elements
     .epilogue = {.bias = Bias::kColumn, .activation = Activation::kRelu, .auxiliary = kResidual},
     .variants = {
         variant<Biased<Activate<relu>, Residual>, kResidual, Activation::kRelu>(

@@ -28,7 +28,7 @@ inline constexpr int kAcross = 3;  // subtiles of a tile of 192 columns
 /// Step 31's place in D, and where the auxiliary tensor is.
 struct Place : EpiloguePlace {
   const TreeArguments& tensors;
-  const ptx::TensorMap* map;             // of the auxiliary tensor
+  const ptx::TensorMap* map;             // the auxiliary tensor's
   LoadedSubtiles<kLoadBuffers>* loaded;  // where a node loads
   StoreBuffers* stored;                  // where a node stores: the consumer's own
   PipelineState<kLoadBuffers> read{};    // in `loaded`
@@ -130,7 +130,7 @@ struct LoadTensor : EmptyNode {
 
 // Lesson: the tensor leaves with D: from the subtile of the same number, and in the same bulk group. So the
 // one wait that frees a buffer of D frees one of these. With a commit of its own a subtile would have two
-// groups, and "all but one have been read" would wait for the D that was just stored. Behind the commit the
+// groups, and "all but one have been read" would wait for the D that was just stored. After the commit the
 // store would be in the next subtile's group, and the wait would come too late.
 struct StoreTensor : EmptyNode {
   static constexpr bool kStores = true;
@@ -147,8 +147,8 @@ struct StoreTensor : EmptyNode {
   }
 };
 
-/// Two words of each of a thread's two rows of a subtile. Its own bits in them are column_of(0), one behind
-/// it, and the same in every eighth column.
+/// Two words of each of a thread's two rows of a subtile. Its own bits in them are column_of(0), the next
+/// one, and the same in every eighth column.
 struct MaskNode : EmptyNode {
   static constexpr int kMasks = 1;
   std::uint32_t words[2][2];  // [half][word]
@@ -200,7 +200,7 @@ struct KeepMasked : MaskNode {
   }
 };
 
-/// The activation of an even column, times the odd one behind it: the first of the two is D's.
+/// The activation of an even column, times the odd one after it: the first of the two is D's.
 template <float (*kFunction)(float)>
 struct Gate : EmptyNode {
   static constexpr bool kGates = true;

@@ -21,16 +21,16 @@ namespace gemm::step_33 {
 /// What the nodes of a tree read and write, reductions included.
 struct ReductionArguments : TreeArguments {
   float* result;            // [n], [m] or [1]
-  float* partials;          // [tiles across the sum][tiles along it][a tile's], of a fixed order
+  float* partials;          // [tiles across the sum][tiles along it][a tile's], for a fixed order
   std::uint32_t* counters;  // [tiles across it]: tiles whose partials are there; zero between launches
   int top_k;
-  const float* d_scale;  // of a D that is e4m3
+  const float* d_scale;  // the scale of a D that is e4m3
 };
 
 inline constexpr int kTileRows = 128;
 inline constexpr int kTileColumns = 192;
 
-/// Of a tile, in shared memory.
+/// A tile's sums, in shared memory.
 struct TileSums {
   alignas(8) float of_warp[4][kTileColumns];  // [warp][n]
   std::uint32_t is_last;                      // of those whose sums are added
@@ -53,13 +53,13 @@ using Tree = TreeAt<Place, Nodes...>;
 /// outside of it.
 template <int kCount>
 struct Added {
-  int number;  // of `tiles`
+  int number;  // this tile's, below `tiles`
   int tiles;
   int first;
-  int length;  // of the result
+  int length;  // the result's
 
   __device__ __forceinline__ bool has(int i) const { return first + i < length; }
-  /// Of tile number `tile`; what one consumer adds lies together. Of 128 elements of D or more: 32 bits do.
+  /// Where the partial of tile number `tile` is. It sums 128 elements of D or more, so 32 bits are enough.
   __device__ __forceinline__ int partial(int tile, int i) const {
     return (first / kCount * tiles + tile) * kCount + i;
   }
@@ -77,10 +77,10 @@ struct Atomic {
 
 // Lesson: each tile writes its sums to a row of their own. The consumer that finds by a counter that it is
 // the last of these tiles adds all rows, from the first to the last, whoever wrote them and when. One thread
-// counts, and it counts behind a barrier: its release covers what the other 127 have written. The same thread
+// counts, and it counts after a barrier: its release covers what the other 127 have written. The same thread
 // acquires what the other tiles released, and a second barrier passes that on.
 struct Ordered {
-  static constexpr int kInFlight = 64;  // loads of a thread
+  static constexpr int kInFlight = 64;  // loads per thread
   template <int kCount>
   static __device__ __forceinline__ void put(const Place& at, const Added<kCount>& mine, int i, float sum) {
     ptx::st_global(at.reductions.partials + mine.partial(mine.number, i), sum);
@@ -117,8 +117,8 @@ struct Ordered {
 
 // Lesson: eight lanes have the same 16 columns of a subtile, in different rows. A lane gives eight of its
 // sums away and adds the eight that it gets, then four, then two: 14 exchanges, where each column on its own
-// would take three. Within a round none waits for another, and a tile has 18 rounds. Values are chosen, not
-// array elements: of those a condition would choose the address, and registers have none.
+// would take three. Within a round none waits for another, and a tile has 18 rounds. The condition chooses
+// between values, not between array elements: those would need an address, and registers have none.
 // ANCHOR: give_and_add
 template <int kGiven>
 __device__ __forceinline__ void give_and_add(float (&sums)[16]) {
@@ -143,8 +143,8 @@ template <typename Combined>
 struct ColumnSums : EmptyNode {
   float2* mine;        // in TileSums: two columns of the subtile, whose sums this lane has in the end
   float is_row[2];     // [half]; 1, or 0 outside of D
-  bool is_first_rows;  // of the tile
-  float sums[16];      // of this thread's rows, [unit][column]
+  bool is_first_rows;  // the tile's first 64
+  float sums[16];      // over this thread's rows, [unit][column]
 
   __device__ __forceinline__ void begin_loop(const Place& at) {
     mine = reinterpret_cast<float2*>(&at.sums.of_warp[Place::thread() / 32][at.column]) + Place::lane();
@@ -179,8 +179,8 @@ struct ColumnSums : EmptyNode {
   }
 };
 
-/// Sums over the columns of D: of a row four lanes have all columns. Behind the last column the product is 0,
-/// and the bias that SharedColumnBias puts there, too. So v is 0, with an activation whose value at 0 is 0.
+/// Sums over the columns of D: four lanes have all columns of a row. Beyond the last column the product is 0,
+/// and so is the bias that SharedColumnBias puts there. So v is 0, with an activation whose value at 0 is 0.
 template <typename Combined>
 struct RowSums : EmptyNode {
   float sums[2];  // [half]
@@ -209,7 +209,7 @@ struct RowSums : EmptyNode {
 // infinity. So the maximum is one of unsigned integers, in any order the same.
 struct Amax : EmptyNode {
   float of_row[2];     // [half]
-  std::uint32_t most;  // of the rows in D
+  std::uint32_t most;  // the largest in the rows of D
 
   __device__ __forceinline__ void begin(const Place&) { most = 0; }
   __device__ __forceinline__ void begin_loop(const Place& at) {
@@ -241,7 +241,7 @@ struct Ranked {
 };
 
 // Lesson: the tile is visited twice. The first visit looks at whole rows, k times: each time it takes the
-// first of what lies behind the one taken last. Nothing is sorted, and nothing is stored. What is left of a
+// first of what comes after the one taken last. Nothing is sorted, and nothing is stored. What is left of a
 // row is the last element taken, the largest, and a sum; with these the second visit knows of each element
 // whether it is one of the k, and its share.
 struct TopKSoftmax : EmptyNode {
@@ -249,9 +249,9 @@ struct TopKSoftmax : EmptyNode {
   Ranked last[2];  // [half]
   float largest[2];
   float scale[2];
-  int column;  // of this thread in unit 0
+  int column;  // this thread's first one in unit 0
 
-  /// The first element of a row behind `after`. The thread's element i is in column i / 2 * 8 + i % 2 from
+  /// The first element of a row after `after`. The thread's element i is in column i / 2 * 8 + i % 2 from
   /// its first one: so its own are in order, and a number known at compile time says which one it is.
   template <int kCount>
   static __device__ __forceinline__ Ranked next(const float (&accumulators)[kCount], int half,
@@ -306,15 +306,15 @@ struct TopKSoftmax : EmptyNode {
   }
 };
 
-// Lesson: the last node of a tree. What stands before it sees v; here v is scaled, rounded once to e4m3, and
+// Lesson: the last node of a tree. What comes before it sees v; here v is scaled, rounded once to e4m3, and
 // what is too large becomes +-448. A thread has two neighbours, which are two bytes now: stmatrix would want
-// four. Two rows of 64 bytes pass all 32 banks, so of a warp's eight rows four would meet in the same banks;
+// four. Two rows of 64 bytes pass all 32 banks, so four of a warp's eight rows would meet in the same banks;
 // the swizzle, row / 2 % 4 exclusive-or the number of a unit of 16 bytes, gives them banks of their own.
 struct StoreE4m3 : EmptyNode {
   static constexpr bool kNarrows = true;
   float scale;
-  std::uint8_t* row;  // of this thread, in half 0
-  int swizzle;        // of that row, and of the one 8 rows below: row / 2 % 4 is the same
+  std::uint8_t* row;  // this thread's, in half 0
+  int swizzle;        // that row's, and that of the one 8 rows below: row / 2 % 4 is the same
 
   template <typename Place>
   __device__ __forceinline__ void begin(const Place& at) {

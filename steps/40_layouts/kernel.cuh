@@ -36,10 +36,10 @@ struct Shared {
   StoreBuffers d[T::kWarpgroups];
 };
 
-// Lesson: a box is 128 bytes wide, the span of the swizzle. K-major these are 64 elements of K, and one box
-// has all rows of the tile. MN-major they are 64 rows, and the box has 64 lines, one for each k: the tile is
-// a column of such panels. Both take 64 * 128 bytes for 64 rows, so a stage is as large either way, and the
-// rows of the second warpgroup start at the same byte.
+// Lesson: a box is 128 bytes wide, the span of the swizzle. In a K-major operand these are 64 elements of
+// K, and one box has all rows of the tile. In an MN-major operand they are 64 rows, and the box has 64
+// lines, one for each k. The tile is a column of such panels. Both layouts take 64 * 128 bytes for 64 rows,
+// so a stage is as large either way, and the rows of the second warpgroup start at the same byte.
 inline constexpr int kPanelBytes = 64 * 128;
 
 // ANCHOR: load_operand
@@ -56,10 +56,11 @@ __device__ __forceinline__ void load_operand(bf16 (&tile)[kRows][64], const ptx:
 }
 // ANCHOR_END: load_operand
 
-// Lesson: for 16 elements of K the tensor cores read, K-major, 32 bytes of each row; the next 16 follow in
-// the same rows. MN-major they read 16 whole lines; the next 16 are 16 lines further on. The stride leads
-// from one group of 8 to the next: of rows here, of K there. Both groups are 1024 bytes, so it is the same
-// number. The leading offset was ignored; now it leads from one panel to the next.
+// Lesson: for 16 elements of K the tensor cores read 32 bytes of each row of a K-major tile, and the next 16
+// follow in the same rows. Of an MN-major tile they read 16 whole lines, and the next 16 are 16 lines further
+// on. The stride leads from 8 lines to the next 8, rows in one case and k in the other. Both are 1024 bytes,
+// so it is the same number. The leading offset was ignored; now it leads from one panel to the next.
+// ANCHOR: descriptor
 template <Major kMajor>
 inline constexpr int kSlabStep = kMajor == Major::kK ? 32 : 16 * 128;
 
@@ -69,6 +70,7 @@ __device__ __forceinline__ std::uint64_t operand_descriptor(const bf16* tile) {
   return kMajor == Major::kK ? ptx::k_major_descriptor(address, ptx::Swizzle::k128B)
                              : ptx::mn_major_descriptor(address, ptx::Swizzle::k128B, kPanelBytes);
 }
+// ANCHOR_END: descriptor
 
 template <typename E, int kN, Major kMajorA, Major kMajorB>
 __device__ __forceinline__ void multiply_slab(float (&d)[kN / 2], std::uint64_t a, std::uint64_t b,

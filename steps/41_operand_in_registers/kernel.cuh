@@ -41,8 +41,8 @@ struct Shared {
 using Fragment = std::uint32_t[4];
 
 // Lesson: lane i hands ldmatrix the address of line i % 8 of matrix i / 8, swizzled as TMA wrote it. In a
-// K-major tile a line is a row, in an M-major one a k: there the matrices are read with .trans, and the two
-// in the middle change places. The bit tnspA has no part in it, because fragments are what they are.
+// K-major tile a line is a row, in an M-major one a k. There the matrices are read with .trans, and the two
+// in the middle change places. The bit tnspA has no part in it: the layout of a fragment is fixed.
 // ANCHOR: load_fragments
 template <Major kMajor>
 __device__ __forceinline__ void load_fragment(Fragment& fragment, const bf16 (*tile)[64], int slab) {
@@ -50,17 +50,17 @@ __device__ __forceinline__ void load_fragment(Fragment& fragment, const bf16 (*t
   const int warp = static_cast<int>(threadIdx.x) / 32 % 4;
   if constexpr (kMajor == Major::kK) {
     const int row = warp * 16 + lane % 16;
-    const int unit = slab * 2 + lane / 16;  // of 8 elements of K
+    const int unit = slab * 2 + lane / 16;  // each has 8 elements of K
     ptx::ldmatrix_x4(fragment, &tile[row][(unit ^ row % 8) * 8]);
   } else {
     const int k = slab * 16 + lane / 16 * 8 + lane % 8;
-    const int unit = warp * 2 + lane / 8 % 2;  // of 8 rows
+    const int unit = warp * 2 + lane / 8 % 2;  // each has 8 rows
     ptx::ldmatrix_x4_trans(fragment, &tile[k][(unit ^ k % 8) * 8]);
   }
 }
 // ANCHOR_END: load_fragments
 
-inline constexpr int kSlabs = 4;  // of 16 elements of K in a k-tile
+inline constexpr int kSlabs = 4;  // per k-tile, with 16 elements of K each
 
 template <typename T, int kStages, bool kPrefetch, Major kMajorA, Major kMajorB>
 __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
@@ -102,12 +102,12 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
     ptx::setmaxnreg_inc<Roles<T>::kConsumerRegisters>();
     WarpgroupTile<T> warpgroup;
     auto& accumulators = warpgroup.accumulators[0];
-    Fragment fragments[2];  // of a slab that is multiplied, and of the next one
+    Fragment fragments[2];  // one for the slab that is multiplied, one for the next
     PipelineState<kStages> read{0, 0};
     PipelineState<kStages> release{0, 0};
-    // Lesson: the threads of four warps read A with loads of their own, and wait_group says nothing of other
-    // warps' loads. So each warp releases the stage for its lanes. The fence stands between a read through
-    // one proxy and a write through another: without it an arrival may overtake a load (docs/proxies.md).
+    // Lesson: the threads of four warps read A with loads of their own, and wait_group says nothing about
+    // other warps' loads. So each warp releases the stage for its lanes. The fence orders a read through one
+    // proxy before a write through another: without it an arrival may overtake a load (docs/proxies.md).
     const auto release_stage = [&] {
       ptx::fence_proxy_async_shared_cta();
       __syncwarp();

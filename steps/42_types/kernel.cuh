@@ -53,8 +53,8 @@ __device__ __forceinline__ auto pack(S low, S high, float scale) {
 }
 // ANCHOR_END: pack
 
-/// Step 15's, for rows of 128 bytes: 32 to 128 columns of D. stmatrix moves 16 bits an element; other types
-/// are stored in pairs. The 8 rows that a warp writes at once share no banks with 8 bits, and do with 32.
+/// Step 15's store, for rows of 128 bytes, which are 32 to 128 columns of D. stmatrix moves 16-bit elements;
+/// others go in pairs. The 8 rows that a warp writes at once share no banks with 8 bits, and do with 32.
 template <typename T, typename D, typename S>
 __device__ __forceinline__ void store_tile(const S (&sums)[T::kN / 2], float scale,
                                            unsigned char (&buffers)[2][64][kRowBytes],

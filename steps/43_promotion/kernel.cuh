@@ -51,7 +51,7 @@ struct IssueOrder {
   static constexpr std::uint32_t kThreads = 256;
   std::uint32_t me = static_cast<std::uint32_t>(warp_index()) / 4;
 
-  /// Before the first turn, of warpgroup 0.
+  /// Before the first turn, which is that of warpgroup 0.
   __device__ __forceinline__ void begin() const {
     if (kPhase == Phase::kOut && me == 1) pass();
   }
@@ -62,14 +62,14 @@ struct IssueOrder {
   __device__ __forceinline__ void pass() const {
     if constexpr (kPhase == Phase::kOut) ptx::bar_arrive(kFirst + 1 - me, kThreads);
   }
-  /// After the last turn, of warpgroup 1: nobody leaves a barrier half full.
+  /// After the last turn, that of warpgroup 1, so that no barrier stays half full.
   __device__ __forceinline__ void end() const {
     if (kPhase == Phase::kOut && me == 0) wait();
   }
 };
 // ANCHOR_END: issue_order
 
-/// kColumns: of one multiplication. kEvery: k-tiles from one promotion to the next.
+/// kColumns: the columns of one multiplication. kEvery: k-tiles from one promotion to the next.
 template <typename T, int kStages, int kColumns, int kEvery, Phase kPhase, typename A, typename B, typename D>
 __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
     promotion_kernel(Shape shape, Raster raster, const float* scales,
@@ -129,10 +129,10 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
                                           !begins || byte > 0);
           ptx::wgmma_commit_group();
           order.pass();
-          // Lesson: a warpgroup must issue again before the other one's part is done, 256 clocks. The
-          // promotion takes 64 of them. A wait for the next k-tile behind it, with all that must be computed
-          // before a part can be issued, took too long. Here it costs nothing: this warpgroup's part is
-          // multiplied.
+          // Lesson: a warpgroup must issue again before the other one's part is done, in 256 clocks. The
+          // promotion takes 64 of them. If the wait for the next k-tile followed it, with all that must be
+          // computed before a part can be issued, the turn would come too late. Here the wait costs nothing,
+          // because this warpgroup's part is being multiplied.
           // ANCHOR: promote
           if (column + kColumns == T::kN) {
             read.advance();

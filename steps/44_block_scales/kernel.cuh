@@ -114,7 +114,7 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
                        const __grid_constant__ ptx::TensorMap d_map,
                        const __grid_constant__ ptx::TensorMap edge_map) {
   using Blocks = LaneScales<T::kN>;
-  constexpr int kColumns = part_columns(T::kN);  // of one multiplication
+  constexpr int kColumns = part_columns(T::kN);  // columns of one multiplication
   static_assert(kScaleBlock % V::kDepth == 0 && kColumns % Blocks::kColumns == 0,
                 "parts are of whole blocks");
   constexpr int kTimes = kRowBytes / V::kDepth;  // promotions of a part's k-tile
@@ -123,9 +123,9 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
   auto& shared = ptx::dynamic_shared<Shared<T, V::kStages, V::kScalesB>>();
   auto& ring = shared.ring;
   const int warp = warp_index();
-  constexpr Raster kRaster{RasterOrder::kGrouped, 16};  // here, and so known to the compiler
+  constexpr Raster kRaster{RasterOrder::kGrouped, 16};  // a constant, so the compiler knows it
   if (threadIdx.x == 0) {
-    ring.init(4 * T::kWarpgroups);  // warps: each has read scales
+    ring.init(4 * T::kWarpgroups);  // one arrival per warp: each has read scales
     ptx::fence_mbarrier_init_release_cluster();
   }
   __syncthreads();
@@ -143,8 +143,8 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
     const IssueOrder<V::kPhase> order;
     float sums[T::kN / 2];             // binary32: 64 rows x kN
     float accumulators[kColumns / 2];  // the tensor cores', 14 bits: 64 rows x kColumns
-    float scales_a[2];                 // of this thread's two rows
-    Blocks scales_b;                   // where they are in lanes
+    float scales_a[2];                 // those of this thread's two rows
+    Blocks scales_b;                   // used where they are in lanes
     PipelineState<V::kStages> read{0, 0};
     const auto wait_for = [&](int k_tile) {
       ring.consumer_wait(read, k_tile);
@@ -157,7 +157,7 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
     if (kInLanes) scales_b.load(given, tile.n * T::kN, 0, k_tiles);
     order.begin();
     for (; index < tiles.count(); index += static_cast<int>(gridDim.x)) {
-      const int first = tile.n * T::kN % kScaleBlock;  // column of a block of B
+      const int first = tile.n * T::kN % kScaleBlock;  // the column of a block of B at which the tile begins
 #pragma unroll
       for (float& sum : sums) sum = 0;
       wait_for(0);
@@ -177,7 +177,7 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
               return ptx::ld_shared(&shared.scales_b[at.stage][i % 4]);
           });
           // Lesson: step 43 waits for the next k-tile while it multiplies the last part of this one. A's
-          // scales of the next one are read there, too, so that nothing stands between its turn and its first
+          // scales of the next one are read there, too, so that nothing comes between its turn and its first
           // part.
           // ANCHOR: next_k_tile
           if (part + 1 == kParts) {

@@ -46,8 +46,8 @@ inline ptx::TensorMap block_scale_map(const Problem& problem, int rows) {
 }
 
 // Lesson: the scales travel with what they scale. A's are M-major, so those of a tile's rows and one block of
-// K are contiguous: a third copy into the stage, and its bytes count at the same full barrier. Of B a k-tile
-// has a single scale where the tile is 128 wide; the smallest copy there is has 16 bytes, four scales.
+// K are contiguous: a third copy into the stage, and its bytes count at the same full barrier. Where the
+// tile is 128 wide, a k-tile has a single scale of B, but the smallest copy has 16 bytes, or four scales.
 // ANCHOR: load_scales
 template <typename T, int kStages, ScalePlace kPlace>
 struct LoadScales {

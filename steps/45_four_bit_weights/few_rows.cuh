@@ -34,14 +34,14 @@
 
 namespace gemm::step_45 {
 
-/// A tile is two blocks of 64 rows. Of its K a cluster of two CTAs multiplies a half each, and of a CTA's
-/// groups two pairs of warpgroups every other one.
+/// A tile is two blocks of 64 rows. Each CTA of a cluster of two multiplies one half of K, and each of two
+/// pairs of warpgroups takes every other group of its CTA.
 inline constexpr int kParts = 2, kPairs = 2;
 
 template <typename T, int kStages>
 struct FewRowsShared {
   Ring<T, kStages> ring;
-  float4 partials[kParts * kPairs - 1][T::kN / 8][128];  // [sender][four sums][thread]: of CTA b's block b
+  float4 partials[kParts * kPairs - 1][T::kN / 8][128];  // [sender][four sums][thread]: for block b of CTA b
   std::uint64_t arrived;                                 // all of them; count 1, the producer
 };
 
@@ -59,7 +59,7 @@ __global__ void __launch_bounds__(Roles<T, kPairs * T::kWarpgroups>::kThreads, 1
   const int rank = static_cast<int>(ptx::cluster_ctarank());
   const int tile_row = static_cast<int>(blockIdx.y) * T::kM;
   const int tile_column = static_cast<int>(blockIdx.z) * T::kN;
-  const int first = shape.k / T::kK * rank / kParts;  // group
+  const int first = shape.k / T::kK * rank / kParts;  // the first group of this CTA
   const int count = shape.k / T::kK * (rank + 1) / kParts - first;
   const int warp = warp_index();
 
@@ -90,9 +90,9 @@ __global__ void __launch_bounds__(Roles<T, kPairs * T::kWarpgroups>::kThreads, 1
 
   const int thread = static_cast<int>(threadIdx.x) % 128;
   const int pair = warp / 4 / T::kWarpgroups;
-  const int block = warp / 4 % T::kWarpgroups;  // of 64 rows
+  const int block = warp / 4 % T::kWarpgroups;  // a block of 64 rows
   const int row =
-      block * 64 + warp % 4 * 16 + thread % 32 / 4;  // of the tile, and 8 more: this thread's weights
+      block * 64 + warp % 4 * 16 + thread % 32 / 4;  // this thread has weights of this row and of row + 8
   float sums[T::kN / 2] = {};
   PipelineState<kStages> read{0, 0};
   read.advance(pair);
@@ -101,7 +101,7 @@ __global__ void __launch_bounds__(Roles<T, kPairs * T::kWarpgroups>::kThreads, 1
     const auto& stage = ring.stage[read.stage];
     const float scales[2] = {to_float(ptx::ld_shared(&stage.scales[row])),
                              to_float(ptx::ld_shared(&stage.scales[row + 8]))};
-    float products[T::kN / 2];          // of this group
+    float products[T::kN / 2];          // those of this group
     Fragment fragments[T::kPanels][4];  // [panel][slab]
 #pragma unroll
     for (int panel = 0; panel < T::kPanels; ++panel)
@@ -116,7 +116,7 @@ __global__ void __launch_bounds__(Roles<T, kPairs * T::kWarpgroups>::kThreads, 1
           products, fragments[slab / 4][slab % 4],
           ptx::advanced(tile_descriptor<64>(stage.activations[slab / 4][0]), slab % 4 * 32), slab > 0);
     ptx::wgmma_commit_group();
-    // Lesson: behind this wait the warpgroup has nothing in flight, and its products may be read. The tensor
+    // Lesson: after this wait the warpgroup has nothing in flight, and its products may be read. The tensor
     // cores are not idle: three other warpgroups multiply.
     ptx::wgmma_wait_group<0>();
     ptx::wgmma_fence_operand(products);
@@ -133,7 +133,7 @@ __global__ void __launch_bounds__(Roles<T, kPairs * T::kWarpgroups>::kThreads, 1
   // sends as much as it receives, and nothing goes through global memory: the bytes count themselves on the
   // receiver's barrier.
   const int sender = rank * kPairs + pair;
-  const int owner = block * kPairs;  // of all senders: the first pair of CTA `block`
+  const int owner = block * kPairs;  // among the senders: the first pair of CTA `block`
   if (sender != owner) {
     const auto peer = static_cast<std::uint32_t>(block);
     const std::uint32_t arrived = ptx::mapa(ptx::shared_address(&shared.arrived), peer);

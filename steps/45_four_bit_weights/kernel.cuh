@@ -69,12 +69,12 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
   } else {  // a consumer warpgroup
     ptx::setmaxnreg_inc<Roles<T>::kConsumerRegisters>();
     const int thread = static_cast<int>(threadIdx.x) % 128;
-    const int row = warp * 16 + thread % 32 / 4;  // of the tile, and 8 more: of this thread's weights
+    const int row = warp * 16 + thread % 32 / 4;  // this thread has weights of this row and of row + 8
     const Partials<T> partials(workspace, decomposition.slots());
     WarpgroupTile<T> warpgroup;
     auto& sums = warpgroup.accumulators[0];
-    bf16 scales[2];                     // of the two rows, of a group
-    Fragment fragments[T::kHalves][4];  // [half][slab]: of a k-tile that is multiplied, and of the next one
+    bf16 scales[2];                     // those of the two rows in a group
+    Fragment fragments[T::kHalves][4];  // [half][slab]: while one half is multiplied, the other is widened
     PipelineState<kStages> read{0, 0};
     PipelineState<kStages> release{0, 0};
     const auto release_stage = [&] {

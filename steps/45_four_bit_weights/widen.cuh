@@ -52,7 +52,7 @@ __device__ __forceinline__ void widen(Fragment& fragment, const std::uint32_t* w
   }
 }
 
-/// The fragments of 64 of K.
+/// The fragments of 64 elements of K.
 template <typename T>
 __device__ __forceinline__ void widen_panel(Fragment (&fragments)[4],
                                             const unsigned char (&weights)[T::kVectors][128][16]) {

@@ -18,20 +18,20 @@
 namespace gemm::step_50 {
 
 // Lesson: with few rows of A, every element of B is used a few times only. All that counts is how many bytes
-// of B are on their way at any moment (in flight), and which bytes a warp asks for together.
+// of B are on their way at any moment (in flight), and which bytes a warp requests together.
 //
 // A warp computes kRows columns of D, which are rows of B, for kM rows of A at once. It has kRows * kLoads
-// loads of 16 bytes a lane in flight. kSplit warps share the K axis of the same rows.
+// loads of 16 bytes per lane in flight. kSplit warps share the K axis of the same rows.
 template <int kRowsOfB, int kLoadsOfARow, int kRowsOfA = 1, int kLanesOfARow = 32, int kWarpsOfARow = 1>
 struct Layout {
-  static constexpr int kLanes = kLanesOfARow;  // that read one row of B together; the others read other rows
-  static constexpr int kRows = kRowsOfB;       // of B, for a lane
-  static constexpr int kLoads = kLoadsOfARow;  // of 16 bytes in flight, for a lane and a row
+  static constexpr int kLanes = kLanesOfARow;  // lanes that read one row of B together
+  static constexpr int kRows = kRowsOfB;       // rows of B per lane
+  static constexpr int kLoads = kLoadsOfARow;  // loads of 16 bytes in flight per lane and row
   static constexpr int kSplit = kWarpsOfARow;
   static constexpr int kThreads = 256;
   static constexpr int kWarps = kThreads / 32;
-  static constexpr int kCtas = 4 * kLoads * (kRows + kRowsOfA) + kRows * kRowsOfA > 50 ? 2 : 3;  // on an SM
-  static constexpr int kGroups = 32 / kLanes;                                                    // of lanes
+  static constexpr int kCtas = 4 * kLoads * (kRows + kRowsOfA) + kRows * kRowsOfA > 50 ? 2 : 3;  // per SM
+  static constexpr int kGroups = 32 / kLanes;                                                    // per warp
   static constexpr int kWarpRows = kRows * kGroups;
   static constexpr int kM = kRowsOfA;
   static constexpr int kN = kWarps / kSplit * kWarpRows;
@@ -88,7 +88,7 @@ __global__ void __launch_bounds__(T::kThreads, T::kCtas) matrix_vector_kernel(Ge
   const int warp = static_cast<int>(threadIdx.x) / 32;
   const auto [tile_row, tile_column] = tile_along_m<T>(m);
   const int warp_column = tile_column + warp / T::kSplit * T::kWarpRows;
-  const int column = warp_column + lane / T::kLanes;  // of this lane's first row of B
+  const int column = warp_column + lane / T::kLanes;  // this lane's first row of B
 
   Lane<T> mine;  // beyond the edge it reads the last row, and stores nothing
 #pragma unroll
@@ -112,7 +112,7 @@ __global__ void __launch_bounds__(T::kThreads, T::kCtas) matrix_vector_kernel(Ge
 #pragma unroll
       for (int distance = T::kLanes / 2; distance > 0; distance /= 2)
         sum += __shfl_xor_sync(0xffffffffu, sum, distance);
-      const int row = r * T::kGroups + lane / T::kLanes;  // of the warp's
+      const int row = r * T::kGroups + lane / T::kLanes;  // among the warp's rows of B
       if (lane % T::kLanes != 0) continue;
       if constexpr (T::kSplit > 1) {
         ptx::st_shared(&partials[warp][i][row], sum);
@@ -140,7 +140,7 @@ template <int kM>
 using Rows = TileCtasAlongM<Layout<kM >= 4 ? 4 : 2, kM >= 4 ? 8 / kM : 4, kM>>;
 struct AnyRows : Rows<1> {};
 
-/// With the kernel for as many rows of A as there are; more than 8 take several of its CTAs.
+/// Takes the kernel for as many rows of A as there are; with more than 8, several of its CTAs share them.
 template <int kM = 1>
 Launcher prepare_rows(const Gemm& gemm) {
   if constexpr (kM < 8) {
@@ -152,7 +152,7 @@ Launcher prepare_rows(const Gemm& gemm) {
 template <typename Grid>
 Variant variant(const char* name, const char* summary) {
   using T = typename Grid::Tile;
-  constexpr int kAsked = T::kLanes == 1 ? 2 : 1;  // of the L2, for a byte of B; A is in L1
+  constexpr int kAsked = T::kLanes == 1 ? 2 : 1;  // requests to the L2 per byte of B; A is in L1
   Variant variant = variant_of<matrix_vector_kernel<T>, Grid>(
       {.name = name,
        .summary = summary,

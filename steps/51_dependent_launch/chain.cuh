@@ -1,4 +1,4 @@
-// How the host starts a chain of layers: as launches or as a graph, dependent or each behind the one before.
+// How the host starts a chain of layers: as launches or as a graph, dependent or each after the one before.
 #pragma once
 
 #include <algorithm>
@@ -23,13 +23,13 @@ inline constexpr int kLayers = 16;
 /// tiles of T, and has a CTA for each tile.
 template <auto kKernel, typename T, typename Shared, bool kGraph, bool kDependent>
 struct Chain {
-  static int columns(const Shape& shape) {  // of a layer
+  static int columns(const Shape& shape) {  // per layer
     return ceil_div(ceil_div(shape.n, kLayers), T::kN) * T::kN;
   }
-  static ptx::LaunchShape layer_shape(int m, int n) {  // without columns a layer hands on
+  static ptx::LaunchShape layer_shape(int m, int n) {  // a layer without columns hands on
     return TileCtasAlongM<T, sizeof(Shared)>::plan(nullptr, {m, std::max(n, 1), 1}).launch;
   }
-  static ptx::LaunchShape launch_shape(const Shape& shape) {  // of all layers together
+  static ptx::LaunchShape launch_shape(const Shape& shape) {  // all layers together
     return layer_shape(shape.m, kLayers * columns(shape));
   }
 

@@ -64,8 +64,8 @@ __device__ __forceinline__ void load_weights(Shared& shared, const ptx::TensorMa
   for (int i = 0; i < k_tiles; ++i) {
     if (How::kTrigger == Trigger::kAhead && i == std::max(0, k_tiles - How::kAhead))
       ptx::griddepcontrol_launch_dependents();
-    // Lesson: a full ring in flight is a long queue in front of the memory, and the last stores of the layer
-    // before, its completion and the first activations stand in that queue, too.
+    // Lesson: a full ring in flight is a long queue for the memory. The last stores of the layer before, its
+    // completion and the first activations have to wait in that queue, too.
     if (i == How::kEarly) ptx::griddepcontrol_wait();
     load_next(shared.weights, fill, map, i, column);
   }

@@ -119,7 +119,7 @@ def evaluate(expression):
             return node.value
         if isinstance(node, ast.BinOp) and type(node.op) in OPERATORS:
             left, right = value(node.left), value(node.right)
-            if isinstance(node.op, ast.Pow) and (abs(right) > 64 or abs(left) > 1e6):
+            if isinstance(node.op, ast.Pow) and (abs(right) > 64 or abs(left) > 1e40):
                 raise UserError(f"'{expression}' is too large a power.")
             return OPERATORS[type(node.op)](left, right)
         if isinstance(node, ast.UnaryOp) and type(node.op) in OPERATORS:
