@@ -113,7 +113,7 @@ __global__ void __launch_bounds__(T::kThreads, T::kCtasPerSm)
 
   if (threadIdx.x == 0) {
     ptx::mbarrier_init(&shared.full, 1);
-    ptx::mbarrier_init(&shared.done, 1);  // one arrival a phase: that of tcgen05.commit
+    ptx::mbarrier_init(&shared.done, 1);  // one arrival per phase: that of tcgen05.commit
     ptx::fence_mbarrier_init_release_cluster();
   }
   // Lesson: tensor memory is allocated while the kernel runs, by one whole warp. The CTAs of an SM share it:
@@ -127,15 +127,15 @@ __global__ void __launch_bounds__(T::kThreads, T::kCtasPerSm)
   const std::uint32_t d = ptx::ld_shared(&shared.tensor_memory);
 
   // Lesson: elect_sync tells the compiler that one lane goes on, so that it issues UTCHMMA and UTMALDG once.
-  // Behind threadIdx.x == 0 it would put a loop over the lanes around each of them.
+  // With threadIdx.x == 0 as the condition it would put a loop over the lanes around each of them.
   // ANCHOR: issuer
   if (warp == 0 && ptx::elect_sync()) {
     // ANCHOR: k_tiles
-    std::uint32_t parity = 0;  // of the phases of both barriers that complete next
+    std::uint32_t parity = 0;  // names the phase of both barriers that completes next
     for (int i = 0; i < k_tiles; ++i) {
       load_tiles<T>(shared.tiles, &shared.full, &a_map, &b_map, tile_row, tile_column, i * T::kK);
       ptx::mbarrier_wait_parity(&shared.full, parity, {"issuer", "full", 0, i});
-      // Lesson: the wait orders this thread, not the multiplications that it issues. The fence does that.
+      // Lesson: the wait orders this thread, not the multiplications that it issues. The fence orders those.
       ptx::tcgen05_fence_after_thread_sync();
       multiply<T>(shared.tiles, d, i == 0);
       // Lesson: no instruction waits for a multiplication. commit has an mbarrier count one arrival when all
@@ -148,7 +148,7 @@ __global__ void __launch_bounds__(T::kThreads, T::kCtasPerSm)
     ptx::tcgen05_fence_before_thread_sync();
     // ANCHOR_END: issuer
   }
-  __syncthreads();  // the others are behind the last commit, for which that thread has waited
+  __syncthreads();  // now every thread comes after the last phase of `done`, for which the issuer waited
   ptx::tcgen05_fence_after_thread_sync();
   store<T>(gemm, d, tile_row, tile_column);
   __syncthreads();  // every warp has read its lanes

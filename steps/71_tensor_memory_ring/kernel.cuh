@@ -57,7 +57,7 @@ __global__ void __launch_bounds__(T::kThreads, T::kCtasPerSm)
   __syncthreads();
   const std::uint32_t d = ptx::ld_shared(&shared.tensor_memory);
 
-  // Lesson: loading and multiplying are two loops of two warps now, and neither waits for a multiplication.
+  // Lesson: loading and multiplying are two loops in two warps now, and neither waits for a multiplication.
   // The loader goes as far ahead as the ring has stages. The issuer hands the tensor cores one k-tile after
   // the other; what it has issued runs in order.
   // ANCHOR: issuer
@@ -69,8 +69,8 @@ __global__ void __launch_bounds__(T::kThreads, T::kCtasPerSm)
                     i * T::kK);
       fill.advance();
     }
-    // Lesson: nothing orders the arrivals of two commits. Behind `done` those at `empty` may still be under
-    // way, and they must find this CTA's barriers. So the loader waits for every stage once more.
+    // Lesson: nothing orders the arrivals of two commits. After the one at `done` those at `empty` may still
+    // be under way, and they must find this CTA's barriers. So the loader waits for every stage once more.
     ring.producer_tail(fill, k_tiles);
   } else if (warp == 0 && ptx::elect_sync()) {
     // ANCHOR: multiply_and_store

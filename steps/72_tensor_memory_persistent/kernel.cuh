@@ -28,9 +28,9 @@
 
 namespace gemm::step_72 {
 
-inline constexpr int kLoaderWarp = 4;  // behind the four that read tensor memory, of which one issues
+inline constexpr int kLoaderWarp = 4;  // after the four that read tensor memory, one of which issues
 inline constexpr int kThreads = 160;
-inline constexpr std::uint32_t kReadBarrier = 1;  // of those four
+inline constexpr std::uint32_t kReadBarrier = 1;  // at which those four warps meet
 
 template <typename T, int kStages>
 struct Shared {
@@ -65,7 +65,7 @@ __global__ void __launch_bounds__(kThreads, T::kCtasPerSm)
   const std::uint32_t d = ptx::ld_shared(&shared.tensor_memory);
 
   // Lesson: the loader is a warp that reads no tensor memory. So nothing keeps it from the next tile while
-  // the other four store this one: the ring is full when they are through.
+  // the other four store this one: the ring is full when they have finished.
   if (warp == kLoaderWarp && ptx::elect_sync()) {
     PipelineState<kStages> fill{0, 1};
     for (int index = first; index < tiles.count(); index += step) {
@@ -101,9 +101,9 @@ __global__ void __launch_bounds__(kThreads, T::kCtasPerSm)
       __syncwarp();  // one lane of a warp was busy elsewhere
       const TilePosition tile = tile_at(index, tiles, raster);
       store<T>(gemm, d, tile.m * T::kM, tile.n * T::kN);
-      // Lesson: there is one accumulator, and the next tile overwrites it. So its first multiplication is
-      // behind the last load of every warp: wait::ld inside store, this fence, this barrier, and the
-      // issuer's fence behind its next wait. Meanwhile the tensor cores stand still.
+      // Lesson: there is one accumulator, and the next tile overwrites it. So its first multiplication comes
+      // after the last load of every warp: wait::ld inside store, this fence, this barrier, and the
+      // issuer's fence after its next wait. Meanwhile the tensor cores are idle.
       ptx::tcgen05_fence_before_thread_sync();
       ptx::bar_sync(kReadBarrier, T::kThreads);
       // ANCHOR_END: tile_loop

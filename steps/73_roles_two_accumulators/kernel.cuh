@@ -1,5 +1,5 @@
 // Step 73: a warp loads, a warp issues, four warps store; two accumulators in tensor memory let the epilogue
-// of one tile run under the multiplication of the next.
+// of one tile run during the multiplications of the next.
 #pragma once
 
 #include <cstdint>
@@ -33,8 +33,8 @@ inline constexpr int kIssuerWarp = 4;
 inline constexpr int kLoaderWarp = 5;
 inline constexpr int kThreads = 192;
 
-/// Accumulators in tensor memory, handed to and fro like the stages of a ring: the issuer is the producer,
-/// and the epilogue the consumer. A phase of each barrier is a tile.
+/// Accumulators in tensor memory, handed back and forth like the stages of a ring: the issuer is the
+/// producer, and the epilogue is the consumer. A phase of each barrier lasts for one tile.
 template <typename T, int kAccumulators>
 struct Accumulators {
   using State = PipelineState<kAccumulators>;
@@ -59,14 +59,14 @@ struct Accumulators {
     ptx::tcgen05_fence_after_thread_sync();
   }
 
-  /// The epilogue may read it: every multiplication of the tile is done.
+  /// The epilogue may read the accumulator: every multiplication of the tile is done.
   __device__ __forceinline__ void wait(State at, int k_tile) {
     ptx::mbarrier_wait_parity(&full[at.stage], at.phase, {"epilogue", "accumulator_full", at.stage, k_tile});
     ptx::tcgen05_fence_after_thread_sync();
   }
 
   // Lesson: tcgen05.wait::ld says that the columns are in this warp's registers, and nothing else does. Only
-  // behind it may the warp hand the accumulator back. The fence is for the issuer's next multiplication.
+  // after it may the warp hand the accumulator back. The fence is for the issuer's next multiplication.
   __device__ __forceinline__ void release(State at) {
     ptx::tcgen05_fence_before_thread_sync();
     __syncwarp();  // lane 0 speaks for its warp

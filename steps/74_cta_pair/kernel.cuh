@@ -32,7 +32,7 @@
 namespace gemm::step_74 {
 
 inline constexpr int kEpilogueWarps = 4;  // the first four: warp w reaches lanes 32 w to 32 w + 31
-inline constexpr int kIssuerWarp = 4;     // of the leader
+inline constexpr int kIssuerWarp = 4;     // in the leader only
 inline constexpr int kLoaderWarp = 5;
 inline constexpr int kThreads = 192;
 
@@ -40,7 +40,7 @@ using Pair = Cluster<2, 1>;  // one tile above the other: the same columns of B
 inline constexpr std::uint32_t kLeader = 0;
 inline constexpr std::uint16_t kBoth = 0b11;
 
-// Lesson: the pair multiplies 256 rows by kN columns. A CTA's D is 128 x kN, T. But the CTA holds only half
+// Lesson: the pair multiplies 256 rows by kN columns. Each CTA gets 128 x kN of D, T. But it holds only half
 // of the columns of B: the tensor cores of each SM read the other half in the other SM's shared memory.
 template <typename T>
 struct Half {
@@ -50,7 +50,7 @@ struct Half {
   static constexpr int kPanelK = T::kPanelK;
   static constexpr int kPanels = T::kPanels;
   static constexpr std::uint32_t kInstruction =
-      ptx::encode(ptx::InstructionDescriptor{.m = 2 * kM, .n = T::kN});  // of both halves
+      ptx::encode(ptx::InstructionDescriptor{.m = 2 * kM, .n = T::kN});  // for both halves
   static_assert(ptx::instruction_descriptor_fault(kInstruction, 2) == nullptr, "a shape that a pair has");
 };
 
@@ -73,12 +73,12 @@ __device__ __forceinline__ void load_half(WgmmaTiles<Half<T>>& tiles, std::uint6
   }
 }
 
-/// Step 73's, between two CTAs: `full` is in both, and `empty` in the leader.
+/// Step 73's accumulators, between two CTAs: `full` is in both CTAs, and `empty` is in the leader.
 template <typename T, int kAccumulators>
 struct PairAccumulators : Accumulators<T, kAccumulators> {
   using State = PipelineState<kAccumulators>;
 
-  /// The leader's commit arrives in this CTA, too: what it tells of the other is acquired at cluster scope.
+  /// The leader's commit arrives in this CTA, too. What it says about the other is acquired at cluster scope.
   __device__ __forceinline__ void wait(State at, int k_tile) {
     ptx::mbarrier_wait_parity_cluster(&this->full[at.stage], at.phase,
                                       {"epilogue", "accumulator_full", at.stage, k_tile});
@@ -146,7 +146,7 @@ __global__ void __launch_bounds__(kThreads, T::kCtasPerSm)
     }
     ring.producer_tail(fill, k_tiles);  // the last commits' arrivals must find this CTA
   } else if (warp == kIssuerWarp && pair.rank == kLeader && ptx::elect_sync()) {
-    // Lesson: one thread of two CTAs. Its multiplications read both CTAs' shared memory and write both
+    // Lesson: one thread issues for two CTAs. Its multiplications read both shared memories and write both
     // tensor memories; its commits tell both CTAs.
     // ANCHOR: issuer
     PipelineState<kStages> read{0, 0};

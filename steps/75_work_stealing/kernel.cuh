@@ -1,5 +1,5 @@
-// Step 75: the grid has a pair for every tile of D. The pairs that run cancel pairs that do not run yet, and
-// do their work.
+// Step 75: the grid has a pair for every tile of D. The pairs that run cancel pairs that have not started,
+// and do their work.
 #pragma once
 
 #include <cstdint>
@@ -33,15 +33,15 @@
 namespace gemm::step_75 {
 
 inline constexpr int kEpilogueWarps = 4;  // the first four: warp w reaches lanes 32 w to 32 w + 31
-inline constexpr int kIssuerWarp = 4;     // of the leader
+inline constexpr int kIssuerWarp = 4;     // in the leader only
 inline constexpr int kLoaderWarp = 5;
 inline constexpr int kSchedulerWarp = 6;
 inline constexpr int kThreads = 224;
 inline constexpr int kNoTile = -1;
-// Who reads a response: in each CTA the epilogue, the loader and the scheduler, and in the leader the issuer.
+// The readers of a response: each CTA's epilogue, loader and scheduler, and the leader's issuer.
 inline constexpr int kReaders = 2 * (kEpilogueWarps + 2) + 1;
 
-// Lesson: a ring as any other. Its producer is the hardware that launches CTAs: it answers a request in both
+// Lesson: a ring like any other. Its producer is the hardware that launches CTAs. It answers in both
 // CTAs of the pair, and each CTA's mbarrier counts the 16 bytes of its copy. Its consumers are all roles.
 template <int kResponses>
 struct Requests {
@@ -49,7 +49,7 @@ struct Requests {
 
   uint4 response[kResponses];          // opaque
   std::uint64_t answered[kResponses];  // count 1: this CTA's scheduler, and 16 bytes
-  std::uint64_t taken[kResponses];     // of the leader; count kReaders, of both CTAs
+  std::uint64_t taken[kResponses];     // used in the leader; count kReaders, in both CTAs
 
   __device__ __forceinline__ void init() {
     for (int i = 0; i < kResponses; ++i) {
@@ -59,7 +59,7 @@ struct Requests {
   }
 
   // ANCHOR: ask
-  /// The schedulers of both CTAs call it. One of them asks, when the last response there has been read.
+  /// The schedulers of both CTAs call it. The leader's requests, when the last response there has been read.
   __device__ __forceinline__ void request(State at, const Pair& pair) {
     if (pair.rank == kLeader)
       ptx::mbarrier_wait_parity_cluster(&taken[at.stage], at.phase ^ 1, {"scheduler", "taken", at.stage, 0});
@@ -79,7 +79,7 @@ struct Requests {
       const std::uint32_t cta = ptx::clusterlaunchcontrol_query_cancel_get_first_ctaid_x(answer);
       tile = static_cast<int>(cta) / Pair::kCtas;
     }
-    // Lesson: this read is of the generic proxy, and the next response comes through the async proxy.
+    // Lesson: this read uses the generic proxy, and the next response comes through the async proxy.
     ptx::fence_proxy_async_shared_cta();
     ptx::mbarrier_arrive_release_cluster(ptx::mapa(ptx::shared_address(&taken[at.stage]), kLeader));
     at.advance();
@@ -126,8 +126,8 @@ __global__ void __launch_bounds__(kThreads, T::kCtasPerSm)
 
   typename Requests<kResponses>::State asked{0, 0};  // every role walks through the responses
   if (warp == kSchedulerWarp && ptx::elect_sync()) {
-    // Lesson: asked for while the tile before is multiplied. A failure may come although tiles are left; the
-    // hardware launches their pairs. It is never asked again.
+    // Lesson: a tile is requested while the one before is multiplied. A request may fail although tiles are
+    // left; the hardware launches their pairs. After a failure the CTA requests nothing more.
     do {
       requests.request(asked, pair);
     } while (requests.next(asked) != kNoTile);

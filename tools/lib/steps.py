@@ -7,6 +7,7 @@ Usage: compare --describe | tools/lib/steps.py >steps/steps.json
 import program  # noqa: F401 (first, for Ctrl-C)
 import json
 import pathlib
+import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -48,6 +49,15 @@ def navigation(step, chapters):
     before = [f"[← {chapters[at - 1][:2]}](../{chapters[at - 1]}/README.md)"] if at > 0 else []
     after = [f"[{chapters[at + 1][:2]} →](../{chapters[at + 1]}/README.md)"] if at + 1 < len(chapters) else []
     return " · ".join([*before, "[all steps](../../README.md#the-steps)", *after])
+
+
+def sources(kernel, listing):
+    """The line of a chapter that leads to its code: the kernel, of which this is the text, its machine code if there is a listing,
+    and what the kernel includes of common/gemm."""
+    included = re.findall(r'#include "(gemm/(?!launch/|problem/)[\w/.]+)"', kernel)
+    links = ", ".join(f"[{pathlib.PurePath(file).name}](../../common/{file})" for file in included)
+    return " · ".join(["[The whole kernel](kernel.cuh)", *(["[its machine code](sass.txt)"] if listing else []),
+                       *([f"it uses {links}"] if links else [])])
 
 
 if __name__ == "__main__":

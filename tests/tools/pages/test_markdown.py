@@ -18,6 +18,7 @@ from sandbox import ROOT, SandboxTest
 sys.path.insert(0, str(ROOT / "tools/lib"))
 import kinds_of_numbers  # noqa: E402
 import regions  # noqa: E402
+from steps import sources as sources_line_of  # noqa: E402
 
 BUILD = pathlib.Path(os.environ.get("GEMM_STEPS_BUILD", ROOT / "build/emulator"))
 
@@ -166,8 +167,10 @@ def beginning_problems(name, page):
     """Below the title a chapter leads to its neighbours and to its whole kernel, and says what it is about before it begins."""
     if CHAPTER.fullmatch(name):
         beginning = text_of(name).split("\n## ")[0]
-        if "](kernel.cuh)" not in beginning:
-            yield f"{name} has no link to kernel.cuh above its first section"
+        folder = (ROOT / name).parent
+        sources_line = sources_line_of((folder / "kernel.cuh").read_text(encoding="utf-8"), (folder / "sass.txt").exists())
+        if sources_line not in beginning.split("\n"):
+            yield f"{name} does not lead to its code above its first section: {sources_line}"
         paragraphs = [text for text in beginning.split("\n\n")[1:] if not text.startswith("[")]
         if len(" ".join(paragraphs).split()) < 8:
             yield f"{name} does not say what it is about above its first section"
