@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes the tables of the docs, and the numbers in their sentences, from the records of timed runs.
 
-Usage: tools/tables.py [--check] [FILE.md ...]
+Usage: tools/tables.py [--check | --list] [FILE.md ...]
 
 A table stands between two markers; what is between them is replaced:
   <!-- table: NAME record=docs/results/FILE.json [option=value ...] -->
@@ -41,11 +41,23 @@ its fastest one. VALUE is
   geometric_mean, worst             of the suite's summary; of a race over random shapes, too, with tenth and count, where
                                     CONTESTANT is speed, best, regret or off_sectors; bound: of the table of this name.
                                     Of such a race that is no record any more, from docs/results/populations.csv
-Options are shape=, mode= and digits= (after the point). <!-- number: stated --> marks one that comes from no record: a
-prediction, a limit, a data sheet.
+Options are shape=, mode= and digits= (after the point).
+
+A number that no record holds is derived, or has a source:
+  <!-- number: derived EXPRESSION [digits=n] [unit] -->7.8 µs<!-- /number -->
+EXPRESSION is arithmetic: numbers, + - * / **, parentheses, min, max, ceil, floor, round. In it, {RECORD CONTESTANT VALUE ...} is
+a recorded number as a sentence would show it. Example: derived 2*4096*4288*4/4.48e6 digits=1 µs
+  <!-- number: source -->4.8 TB/s<!-- /number --> ([data sheet](https://...))
+The paragraph links the source after the number. A page or a source of this repository must have the number.
+
+A measurement that no record holds is noted on a page of docs/lab, below a line that is written out for the reader:
+  <!-- noted: date=2026-11-25 card="NVIDIA H200" commit=1c4bcfbd command="tools/..." [mode=sustained] [kernels=gone] -->
+  <!-- /noted -->
+Numbers of the same section need no mark; above the first section, those of the whole page. kernels=gone says that what was compared is not kept.
 
 Without files: README.md, CONTRIBUTING.md, docs/**/*.md and steps/*/README.md. --check changes nothing and fails if a
-table and its record differ.
+table and its record differ. --list [FILE ...] shows shares and factors (%, ×, times) without a mark, for a person to decide,
+and how many numbers of each kind there are.
 """
 import pathlib
 import sys
@@ -55,13 +67,14 @@ import program  # noqa: F401 (first, for Ctrl-C)
 import re
 
 import blocks
+import kinds_of_numbers
 from blocks import markdown
 from numbers_of_records import joules, make_number, picojoules, significant
 from populations import WORST, bound, bounds, geometric_mean, population, summary
 from program import UserError
 from record_rules import identity, median_interval
 from records import (MODES, ROOT, default_shape, find_shape, load, load_record, mode_text, nearest, paired, pretty_name,
-                     pretty_shape, relative, selected)
+                     pretty_shape, read_text, relative, selected)
 from steps import builds_on, descriptions, steps
 
 
@@ -437,6 +450,22 @@ def make_table(specification, document):
     return TABLES[words[0]](record, path, options, document)
 
 
+def list_numbers(names):
+    """Shares and factors without a mark, and how many marks of each kind the pages have."""
+    counts = {}
+    for path in [pathlib.Path(name).resolve() for name in names] or blocks.documents():
+        text = read_text(path, "the page")
+        for line, found in kinds_of_numbers.undecided(relative(path), text):
+            print(f"{relative(path)}:{line}: {found}")
+        for kind, number in kinds_of_numbers.count(text).items():
+            counts[kind] = counts.get(kind, 0) + number
+    print(", ".join(f"{number} {kind}" for kind, number in sorted(counts.items())) or "no marked numbers")
+    return 0
+
+
 if __name__ == "__main__":
-    sys.exit(blocks.run("tools/tables.py", __doc__, {"table": make_table, "number": ("sentence", make_number)},
+    if "--list" in sys.argv[1:]:
+        sys.exit(program.run("tools/tables.py", lambda: list_numbers([word for word in sys.argv[1:] if word != "--list"])))
+    sys.exit(blocks.run("tools/tables.py", __doc__, {"table": make_table, "number": ("sentence", make_number),
+                                                     "noted": kinds_of_numbers.make_noted},
                         "a table or a number differs from its record"))

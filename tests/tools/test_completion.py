@@ -74,7 +74,7 @@ class Completion(SandboxTest):
         self.assertEqual(compare - run, {"--population", "--suite"})
         self.assert_offered("tools/clean --", "--all", "--dry", "--help")
         self.assert_offered("tools/test --a", "--all")
-        self.assert_offered("tools/tables.py --", "--check", "--help")
+        self.assert_offered("tools/tables.py --", "--check", "--help", "--list")
         self.assert_offered("tools/sass 02 --f", "--full")
         self.assert_offered("tools/sweep --t", "--tile")
         self.assert_offered("tools/emulate x.cu --se", "--seed", "--seeds", "--seconds")

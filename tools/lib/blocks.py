@@ -49,7 +49,7 @@ def rewrite(text, document, kind, make):
 
 
 def rewrite_sentences(text, document, kind, make):
-    """`text` with every mark of this kind inside a sentence made anew by make(specification, old text, whole page)."""
+    """`text` with every mark of this kind inside a sentence made anew by make(specification, old text, document)."""
     begin, end = re.compile(rf"<!--\s*{kind}:\s*([^>]*?)\s*-->"), re.compile(rf"<!--\s*/{kind}\s*-->")
     out, fence = [], None
     for number, line in enumerate(text.split("\n"), 1):
@@ -62,7 +62,7 @@ def rewrite_sentences(text, document, kind, make):
             if not close or begin.search(line, found.end(), close.start()):
                 raise UserError(f"line {number}: the {kind} has no end; write <!-- /{kind} --> after it, in the same line.")
             try:
-                value = make(found.group(1), line[found.end():close.start()], text)
+                value = make(found.group(1), line[found.end():close.start()], document)
             except UserError as error:
                 raise UserError(f"line {number}: {error}") from None
             made += line[at:found.end()] + value + close[0]

@@ -1,5 +1,6 @@
 """Records without what no page shows: medians, quartiles and intervals stay; samples only where a page needs them round by round."""
 import json
+import re
 
 import blocks
 import numbers_of_records
@@ -17,8 +18,8 @@ def _make_all(path):
     def table(specification, document):
         return tables.make_table(specification, document) if f"record={name}" in specification.split() else []
 
-    def number(specification, old, page):
-        return numbers_of_records.make_number(specification, old, page) if specification.split()[0] == path.stem else old
+    def number(specification, old, document):
+        return numbers_of_records.make_number(specification, old, document) if path.stem in re.findall(r"\w+", specification) else old
 
     for document in blocks.documents():
         text = records.read_text(document, "the page")

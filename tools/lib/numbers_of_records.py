@@ -1,12 +1,18 @@
-"""Numbers inside sentences: <!-- number: RECORD CONTESTANT VALUE [option=value ...] -->0.880<!-- /number -->."""
+"""Numbers inside sentences: <!-- number: RECORD CONTESTANT VALUE [option=value ...] -->0.880<!-- /number -->, and numbers
+that are derived by arithmetic or have a source beside them."""
+import ast
+import math
+import operator
 import re
 import statistics
+
 
 from populations import HISTORY, SUMMARY, WORST, bounds, history, population, summary
 from program import UserError
 from records import ROOT, default_shape, find_shape, kind_of, load, load_record, nearest, paired, relative, selected
 
-OPTIONS = {"shape", "mode", "digits"}
+OPTIONS = {"shape", "mode", "digits", "k"}
+DIVISIBILITY = {"odd8": lambda k: k % 16 == 8, "64": lambda k: k % 64 == 0}  # shapes of a race over random ones, by K
 COUNTERS = {"to_sm_bytes": 2**20, "l2_read_bytes": 2**20, "dram_read_bytes": 2**20, "l2_hit_percent": 1,
             "l2_read_requests": 1e6, "clock_mhz": 1}  # what a counter is divided by
 RATIOS = ("times", "faster", "slower")
@@ -99,18 +105,72 @@ def of_history(name, word, value, digits):
     return of_distribution({what: line[f"{word}_{what}"] for what in SUMMARY}, value, digits)
 
 
-def make_number(specification, old, page):
-    """The text of one number. `stated` keeps what is there: a prediction, a limit, a number of a data sheet."""
+OPERATORS = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv, ast.Pow: operator.pow,
+             ast.USub: operator.neg, ast.UAdd: operator.pos}
+FUNCTIONS = {"min": min, "max": max, "ceil": math.ceil, "floor": math.floor, "round": round}
+UNITS = ("µs", "ms", "ns", "TFLOP/s", "GFLOP/s", "GB/s", "TB/s", "MHz", "GHz", "W", "J", "pJ", "%", "×", "GB", "MB", "KB", "clocks")
+
+
+def evaluate(expression):
+    """The value of plain arithmetic. Nothing but numbers, these operators and these functions is evaluated."""
+    def value(node):
+        if isinstance(node, ast.Constant) and type(node.value) in (int, float):
+            return node.value
+        if isinstance(node, ast.BinOp) and type(node.op) in OPERATORS:
+            left, right = value(node.left), value(node.right)
+            if isinstance(node.op, ast.Pow) and (abs(right) > 64 or abs(left) > 1e40):
+                raise UserError(f"'{expression}' is too large a power.")
+            return OPERATORS[type(node.op)](left, right)
+        if isinstance(node, ast.UnaryOp) and type(node.op) in OPERATORS:
+            return OPERATORS[type(node.op)](value(node.operand))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in FUNCTIONS and not node.keywords and node.args:
+            return FUNCTIONS[node.func.id](*map(value, node.args))
+        raise UserError(f"'{expression}' is not arithmetic: numbers, + - * / **, parentheses, {', '.join(FUNCTIONS)}.")
+    try:
+        tree = ast.parse(expression.strip(), mode="eval").body
+        if not isinstance(tree, (ast.BinOp, ast.Call)):
+            raise UserError(f"'{expression}' derives nothing: show the arithmetic.")
+        return value(tree)
+    except (SyntaxError, ZeroDivisionError, OverflowError, TypeError, ValueError):
+        raise UserError(f"'{expression}' has no value as arithmetic.") from None
+
+
+def derived(specification, document):
+    """EXPRESSION [digits=n] [unit]. In it {RECORD CONTESTANT VALUE ...} is a recorded number, as a sentence would show it."""
+    def recorded(found):
+        return re.match(r"[\d.]*", make_number(found[1], "", document))[0]
+
+    words = re.sub(r"\{([^{}]*)\}", recorded, specification).split()
+    unit = words.pop() if words and words[-1] in UNITS else ""
+    digits = [word for word in words if word.startswith("digits=")]
+    if len(digits) > 1 or digits and not re.fullmatch(r"digits=\d", digits[0]):
+        raise UserError(f"{digits[-1]} is not a number of digits from 0 to 9.")
+    result = evaluate(" ".join(word for word in words if word not in digits))
+    if digits:
+        text = f"{result:.{digits[0][-1]}f}"
+    else:
+        text = str(result) if isinstance(result, int) or result == int(result) and abs(result) < 1e9 else significant(result)
+        text = text.removesuffix(".0")
+    return f"{text} {unit}".strip()
+
+
+def make_number(specification, old, document):
+    """The text of one number. `source` keeps what is there: a test looks for the link beside it."""
     words = specification.split()
-    if words == ["stated"]:
+    if words == ["source"]:
         return old
+    if words == ["stated"]:
+        raise UserError("'stated' says nothing about where a number comes from: name a record, write 'derived' and the "
+                        "arithmetic, or 'source' and link the source beside it.")
+    if words[:1] == ["derived"]:
+        return derived(specification.split(None, 1)[1] if len(words) > 1 else "", document)
     options = {}
     for word in [word for word in words if word.partition("=")[0] in OPTIONS]:
         key, _, text = word.partition("=")
         options[key] = text
         words.remove(word)
     if len(words) != 3:
-        raise UserError("a number is RECORD CONTESTANT VALUE, such as part3_h200 11:128x256_stages4 cublaslt, or 'stated'.")
+        raise UserError("a number is RECORD CONTESTANT VALUE, such as part3_h200 11:128x256_stages4 cublaslt, or 'derived' and arithmetic, or 'source'.")
     name, word, value = words
     if "digits" in options and not re.fullmatch(r"\d", options["digits"]):
         raise UserError(f"digits={options['digits']} is not a number of digits from 0 to 9.")
@@ -119,6 +179,11 @@ def make_number(specification, old, page):
     if not path.exists() and name in history():
         return of_history(name, word, value, digits)
     record = load(path)
+    if "k" in options:
+        if options["k"] not in DIVISIBILITY:
+            raise UserError(f"k={options['k']} picks no shapes; {nearest(options['k'], list(DIVISIBILITY))}")
+        record = {**record, "shapes": [shape for shape in record["shapes"] if DIVISIBILITY[options["k"]](shape["k"])]}
+        return of_distribution(summary(population(record)[word], WORST[word]), value, digits)
     kind = kind_of(record)
     if kind == "suite" and word != "bound" and value in ("geometric_mean", "worst"):
         found = [one for one in record["summary"] if selected({**one, "kind": "step"}, [word])]

@@ -146,7 +146,64 @@ class Numbers(GeneratorTest):
                                      "run 11 times=10": "1.10", "run 11 faster=10": "10 %", "run 11:b slower=11:a": "100 %",
                                      "run 11 joule": "0.107", "run 11 picojoule": "0.776", "run 11 power": "512"}.items():
             self.assertEqual(self.number(specification), value, specification)
-        self.assertEqual(self.number("stated"), "stale")
+        self.assertEqual(self.number("source"), "stale")
+
+    def test_derived_values(self):
+        for specification, value in {"derived 2*3 µs": "6 µs", "derived 1/3": "0.333", "derived 1/3 digits=1 %": "0.3 %",
+                                     "derived 2*4096*4096/4.48e6 digits=1 µs": "7.5 µs", "derived (1+2)*-3": "-9",
+                                     "derived min(4, 2) + ceil(0.1)": "3", "derived 10**6/1e3 TFLOP/s": "1000 TFLOP/s",
+                                     "derived {run 11 tflops}/{run 10 tflops} digits=2": "1.10",
+                                     "derived 100*(1-{run 11 ceiling}/100) %": "34 %"}.items():
+            self.assertEqual(self.number(specification), value, specification)
+
+    def test_a_derived_value_follows_its_record(self):
+        self.number("derived 2*{run 11 tflops}")
+        self.assertEqual(self.run_tool("tables.py", "--check").returncode, 0)
+        self.page.write_text(self.page.read_text().replace(">1320<", ">1321<"))
+        self.assertEqual(self.run_tool("tables.py", "--check").returncode, 1)
+
+    def test_what_is_no_arithmetic_is_refused(self):
+        for expression in ("__import__('os')*1", "x*2", "'a'*3", "[1]*2", "True*2", "max(1, key=2)", "(1).real*2"):
+            self.refused(f"derived {expression}", f"'{expression}' is not arithmetic: numbers, + - * / **, parentheses, min, max, ceil, "
+                         "floor, round.")
+        self.refused("derived 1/0", "'1/0' has no value as arithmetic.")
+        self.refused("derived 2*", "'2*' has no value as arithmetic.")
+        self.refused("derived 1350 TFLOP/s", "'1350' derives nothing: show the arithmetic.")
+        self.refused("derived 9**9**9", "'9**9**9' is too large a power.")
+        self.refused("derived 1*2 digits=x", "digits=x is not a number of digits from 0 to 9.")
+
+    def test_stated_says_nothing(self):
+        page = self.root / "README.md"
+        page.write_text("<!-- number: stated -->3 µs<!-- /number -->\n")
+        done = self.run_tool("tables.py", page)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("'stated' says nothing about where a number comes from", done.stderr)
+
+    def note(self, specification, name="docs/lab/x.md"):
+        page = self.root / name
+        page.parent.mkdir(parents=True, exist_ok=True)
+        page.write_text(f"<!-- noted: {specification} -->\n<!-- /noted -->\n")
+        done = self.run_tool("tables.py", page)
+        return done.stderr.removeprefix(f"{name}: line 1: ").strip() or page.read_text()
+
+    def test_a_note_is_written_out(self):
+        fields = 'date=2026-11-25 card="NVIDIA H200" commit=1c4bcfbd command="tools/run 22 --time"'
+        self.assertIn("\n*What no record holds was noted on 2026-11-25 on an NVIDIA H200 (burst, commit 1c4bcfbd). To repeat it: "
+                      "`tools/run 22 --time`.*\n", self.note(fields))
+        self.assertIn("(sustained, commit 1c4bcfbd). Only today's kernel can be run again:",
+                      self.note(fields + " mode=sustained kernels=gone"))
+        self.assertEqual(self.note(fields, "docs/x.md"), "a number that was noted and has no record stands on a page of docs/lab only; "
+                         "link it from here.")
+        self.assertEqual(self.note("date=2026-11-25 commit=1c4bcfbd"), "the note lacks card and command.")
+        self.assertEqual(self.note(fields.replace("2026-11-25", "yesterday")),
+                         "a note has its date as 2026-11-25 and its commit as 7 or more hexadecimal digits.")
+        self.assertEqual(self.note(fields + " colour=red"), "a note has no field 'colour'; known are date, card, commit, command, mode and "
+                         "kernels.")
+
+    def test_shares_and_factors_without_a_mark_are_listed(self):
+        self.page.write_text("It is 12 % longer.\n\nAnd <!-- number: derived 1+1 -->2<!-- /number --> times, or 3 times.\n")
+        done = self.run_tool("tables.py", "--list", self.page)
+        self.assertEqual((done.returncode, done.stdout), (0, "README.md:1: 12 %\nREADME.md:3: 3 times\n1 derived\n"))
 
     def test_several_in_one_line_and_none_in_a_block(self):
         text = ("<!-- number: run 10 tflops -->1<!-- /number --> and <!-- number: run 11 tflops -->2<!-- /number -->\n"
@@ -159,7 +216,7 @@ class Numbers(GeneratorTest):
         self.refused("run 11 faster=cublaslt_best", "it is not faster: the sentence would say the opposite of the record.")
         self.refused("run 12 tflops", "12 picks no contestant of docs/results/run.json.")
         self.refused("run step tflops", "step picks several contestants of docs/results/run.json.")
-        self.refused("run 11", "a number is RECORD CONTESTANT VALUE, such as part3_h200 11:128x256_stages4 cublaslt, or 'stated'.")
+        self.refused("run 11", "a number is RECORD CONTESTANT VALUE, such as part3_h200 11:128x256_stages4 cublaslt, or 'derived' and arithmetic, or 'source'.")
         self.refused("run 11 tflop", "there is no value 'tflop'; did you mean 'tflops'? Known are: tflops, median, cublaslt, "
                      "ceiling, clock, power, joule, picojoule, times=NN, faster=NN, slower=NN, to_sm_bytes, l2_read_bytes, "
                      "dram_read_bytes, l2_hit_percent, l2_read_requests, clock_mhz.")

@@ -16,6 +16,7 @@ from markdown import Page
 from sandbox import ROOT, SandboxTest
 
 sys.path.insert(0, str(ROOT / "tools/lib"))
+import kinds_of_numbers  # noqa: E402
 import regions  # noqa: E402
 from steps import sources as sources_line_of  # noqa: E402
 
@@ -189,16 +190,32 @@ def code_problems(name, page):
             yield f"{name} has C++ that no generator pulled from the sources"
 
 
-MEASURED = re.compile(r"\d[\d.]*( to \d[\d.]*)?( TFLOP/s| µs| of cuBLASLt|(×| times) the speed of cuBLASLt| % (?:faster|slower)| J a launch| pJ)")
+PAGE_WITH_NUMBERS = re.compile(r"docs/([\w-]+/)*[\w-]+\.md|README\.md|steps/\w+/README\.md")
 
 
 def number_problems(name, page):
-    """What was measured comes from a record (<!-- number: ... -->); what was not says so (<!-- number: stated -->)."""
-    if CHAPTER.fullmatch(name) or re.fullmatch(r"docs/(emulator/)?[\w-]+\.md|README\.md", name):
-        plain = re.sub(r"(?m)^\|.*$", "", re.sub(r"`[^`\n]*`", "", page.prose))
-        plain = re.sub(r"<!-- number: .*?<!-- /number -->", "–", plain)
-        for found in MEASURED.finditer(plain):
-            yield f"{name}:{plain.count(chr(10), 0, found.start()) + 1}: '{found[0].strip()}' comes from no record"
+    """A measured quantity has an origin: a record, arithmetic, a source beside it, or on pages of the lab a note."""
+    if PAGE_WITH_NUMBERS.fullmatch(name) and name != "docs/style.md":  # which quotes sentences that are wrong
+        text = text_of(name)
+        for line, found in kinds_of_numbers.unmarked(name, text):
+            yield f"{name}:{line}: '{found}' has no origin: no record, no arithmetic, no source"
+        for line, problem in kinds_of_numbers.source_problems(name, text):
+            yield f"{name}:{line}: {problem}"
+
+
+LAB_SECTIONS = ["Predicted", "Measured", "Answer", "Left open"]
+
+
+def lab_problems(name, page):
+    """A page of the lab is a question, a prediction, a measurement, an answer, and what was left open."""
+    if kinds_of_numbers.LAB.fullmatch(name) and not name.endswith("/README.md"):
+        text = text_of(name)
+        if not text.split("\n")[0].endswith("?"):
+            yield f"{name}: its title is no question"
+        headings = re.findall(r"(?m)^## (.*)$", text.replace("## Predicted and measured\n", "## Predicted\n## Measured\n"))
+        found = [heading for heading in headings if heading in LAB_SECTIONS]
+        if found != LAB_SECTIONS:
+            yield f"{name}: its sections are {', '.join(found)}, not {', '.join(LAB_SECTIONS)}"
 
 
 # ---- Commands --------------------------------------------------------------------------------------------------------
@@ -413,8 +430,11 @@ class Pages(unittest.TestCase):
     def test_chapters_show_the_code_that_is_the_idea(self):
         self.check(code_problems)
 
-    def test_measured_numbers_in_sentences_are_generated(self):
+    def test_every_measured_number_has_an_origin(self):
         self.check(number_problems)
+
+    def test_pages_of_the_lab_are_experiments(self):
+        self.check(lab_problems)
 
     def test_chapters_lead_to_their_neighbours(self):
         chapters = sorted(name for name in PAGES if re.fullmatch(r"steps/\w+/README\.md", name))
@@ -431,6 +451,12 @@ class Pages(unittest.TestCase):
         linked = {target for _, target in PAGES["docs/README.md"].links()}
         pages = {name.removeprefix("docs/") for name in PAGES if re.fullmatch(r"docs/(decisions/|emulator/)?[\w-]+\.md", name)} - {"README.md"}
         self.assertEqual(set(), pages - linked)
+
+    def test_every_page_of_the_lab_is_in_its_index(self):
+        linked = {target for _, target in PAGES["docs/lab/README.md"].links()}
+        pages = {name.removeprefix("docs/lab/") for name in PAGES if name.startswith("docs/lab/")} - {"README.md"}
+        self.assertEqual(set(), pages - linked)
+        self.assertIn("lab/README.md", {target for _, target in PAGES["docs/README.md"].links()})
 
 
 class Extraction(CommandTest):
@@ -475,6 +501,45 @@ class Extraction(CommandTest):
         self.assertEqual(["steps/01_naive/README.md:5: no source has these lines: struct WorkQueue {  // as it was ..."],
                          list(excerpt_problems("steps/01_naive/README.md", page)))
         self.assertEqual([], list(excerpt_problems("docs/proxies.md", page)))
+
+    # Text as pages had it: measured, and typed.
+    TYPED = ("# A page\n\nA launch took 27.1 instead of 28.5 µs at 2048³ (no record). B arrives at 4.3 TB/s, and the clock was 1980 MHz.\n"
+             "It is at 0.73 of cuBLASLt, 13 % faster, and draws 690 W.\n\n| tried | gained |\n|---|---|\n| this | 3 µs |\n\n"
+             "```\n5 ms in a block\n```\n`6 ms in quotes` [a](7ms.md) a 128x256 tile, 50 MB, 12 clocks, 5 Warps, 2 msgs\n"
+             "<!-- table: contestants record=x.json -->\n\n| 8 µs |\n\n<!-- /table -->\n"
+             "It has <!-- number: part3_h200 11 tflops -->700<!-- /number --> TFLOP/s in "
+             "<!-- number: derived 2*3 µs -->6 µs<!-- /number -->.\n")
+
+    def test_numbers_without_an_origin_are_found(self):
+        found = ["28.5 µs", "4.3 TB/s", "1980 MHz", "0.73 of cuBLASLt", "13 % faster", "690 W", "3 µs"]
+        for name in ("steps/21_fitted_tiles/README.md", "docs/proxies.md", "docs/lab/x.md", "docs/decisions/x.md"):
+            self.assertEqual([text for _, text in kinds_of_numbers.unmarked(name, self.TYPED)], found, name)
+        self.assertEqual([line for line, _ in kinds_of_numbers.unmarked("docs/proxies.md", self.TYPED)], [3, 3, 3, 4, 4, 4, 8])
+
+    def test_shares_and_factors_are_left_to_a_person(self):
+        text = "It is 12 % longer, 1.3 times as fast, 3× as long, a 4 × 4 grid; <!-- number: derived 1*2 % -->2 %<!-- /number -->."
+        self.assertEqual([], list(kinds_of_numbers.unmarked("docs/x.md", text)))
+        self.assertEqual([found for _, found in kinds_of_numbers.undecided("docs/x.md", text)], ["12 %", "1.3 times", "3×"])
+
+    def test_a_note_covers_its_section_and_only_in_the_lab(self):
+        note = '<!-- noted: date=2026-11-25 card="NVIDIA H200" commit=1c4bcfbd command="tools/run 22" -->\n<!-- /noted -->\n'
+        text = f"# A\n\n1 µs\n\n## B\n\n2 µs\n\n{note}\n3 µs\n\n### C\n\n4 µs\n\n## D\n\n5 µs\n"
+        self.assertEqual([found for _, found in kinds_of_numbers.unmarked("docs/lab/x.md", text)], ["1 µs", "2 µs", "5 µs"])
+        self.assertEqual(len(list(kinds_of_numbers.unmarked("docs/x.md", text))), 5)
+        self.assertEqual([], list(kinds_of_numbers.unmarked("docs/lab/x.md", f"# A\n\n1 µs\n\n{note}\n## B\n\n2 µs\n")))
+
+    def test_sources_that_are_not_beside_a_number_are_found(self):
+        mark = "<!-- number: source -->{}<!-- /number -->"
+        for text, problem in {
+                mark.format("4.48 TB/s") + " is much.\n\n[too late](memory-hierarchy.md)": "has no link to its source after it",
+                "[before](memory-hierarchy.md) " + mark.format("4.48 TB/s"): "has no link to its source after it",
+                mark.format("4.49 TB/s") + " ([not there](memory-hierarchy.md))": "is not on a page that the sentence links",
+                "* " + mark.format("4.48 TB/s") + "\n* [the next item](memory-hierarchy.md)": "has no link to its source after it",
+                mark.format("3.35 µs") + " ([no such file](no_choice.h))": "is not on a page that the sentence links"}.items():
+            self.assertEqual([problem in found for _, found in kinds_of_numbers.source_problems("docs/x.md", text)], [True], text)
+        for text in (mark.format("4.48 TB/s") + " ([there](memory-hierarchy.md))", mark.format("[4.48 TB/s](memory-hierarchy.md#a)"),
+                     mark.format("4.9 TB/s") + " ([elsewhere](https://example.com))", mark.format("3.35 µs") + " ([code](../steps/22_peak/choice.h))"):
+            self.assertEqual([], list(kinds_of_numbers.source_problems("docs/x.md", text)), text)
 
     def test_wrong_commands_are_found(self):
         for command, part in {
