@@ -330,8 +330,9 @@ struct StoreE4m3 : EmptyNode {
   __device__ __forceinline__ void visit(float (&x)[2], int unit, int half) {
     const std::uint16_t pair = ptx::cvt_rn_satfinite_e4m3x2_f32(x[0] * scale, x[1] * scale);
     const int rows_before = half * 8 * 64;
-    const int unit_before = (unit / 2 ^ swizzle) * 16;
-    std::uint8_t* const to = row + rows_before + unit_before + unit % 2 * 8;
+    const int units_before = (unit / 2 ^ swizzle) * 16;
+    const int in_place = unit % 2 * 8;
+    std::uint8_t* const to = row + rows_before + units_before + in_place;
     ptx::st_shared(reinterpret_cast<std::uint16_t*>(to), pair);
   }
 };
