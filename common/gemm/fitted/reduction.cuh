@@ -122,7 +122,7 @@ struct FixUp {
     const int slots = all.stream_k_tiles * ctas;
     std::uint32_t* const done = &counters[slots];
     if (ptx::atom_add_acq_rel_gpu(done, 1) + 1 < static_cast<std::uint32_t>(count)) return;
-    for (int i = 0; i <= slots; ++i) ptx::st_relaxed_gpu(&counters[i], 0);
+    for (int i = 0; i <= all.stream_k_tiles * ctas; ++i) ptx::st_relaxed_gpu(&counters[i], 0);
   }
 
  private:
