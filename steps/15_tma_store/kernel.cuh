@@ -61,7 +61,8 @@ __device__ __forceinline__ void store_tile(const WarpgroupTile<T>& warpgroup, bf
                                         ptx::cvt_rn_bf16x2_f32(accumulators[2], accumulators[3]),
                                         ptx::cvt_rn_bf16x2_f32(accumulators[4], accumulators[5]),
                                         ptx::cvt_rn_bf16x2_f32(accumulators[6], accumulators[7])};
-        ptx::stmatrix_x4(&buffers[buffer][row][((unit + lane / 16) ^ row % 8) * 8], pairs);
+        const int place = ((unit + lane / 16) ^ row % 8) * 8;
+        ptx::stmatrix_x4(&buffers[buffer][row][place], pairs);
       }
       ptx::fence_proxy_async_shared_cta();
       ptx::bar_sync(barrier, 128);

@@ -82,7 +82,8 @@ __device__ __forceinline__ void visit_and_store(const WarpgroupTile<T>& warpgrou
           visitor.each([&](auto& node) { node.visit(x, unit + i / 2, i % 2); });
           pairs[i] = ptx::cvt_rn_bf16x2_f32(x[0], x[1]);
         }
-        ptx::stmatrix_x4(&buffers.d[buffer][row][((unit + lane / 16) ^ row % 8) * 8], pairs);
+        const int place = ((unit + lane / 16) ^ row % 8) * 8;
+        ptx::stmatrix_x4(&buffers.d[buffer][row][place], pairs);
         // ANCHOR_END: visit_pair
         // ANCHOR_END: visit
       }

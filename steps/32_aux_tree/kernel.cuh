@@ -65,10 +65,11 @@ __device__ __forceinline__ void visit_and_store(const WarpgroupTile<T>& warpgrou
           gated[i] = x[0];
           pairs[i] = ptx::cvt_rn_bf16x2_f32(x[0], x[1]);
         }
+        const int place = ((unit + lane / 16) ^ row % 8) * 8;
         if constexpr (Visitor::kGates)
           store_gated(d[0], gated, unit);
         else
-          ptx::stmatrix_x4(&d[row][((unit + lane / 16) ^ row % 8) * 8], pairs);
+          ptx::stmatrix_x4(&d[row][place], pairs);
         // ANCHOR_END: visit_pair
       }
       visitor.each([&](auto& node) { node.reduce(d); });

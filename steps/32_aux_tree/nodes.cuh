@@ -38,7 +38,8 @@ struct Place : EpiloguePlace {
   /// Where this thread writes or reads a matrix of a subtile, 128-byte swizzle: stmatrix and ldmatrix.
   static __device__ __forceinline__ bf16* fragments(bf16 (*subtile)[64], int unit) {
     const int matrix_row = thread() / 32 * 16 + lane() % 16;
-    return &subtile[matrix_row][((unit + lane() / 16) ^ matrix_row % 8) * 8];
+    const int place = ((unit + lane() / 16) ^ matrix_row % 8) * 8;
+    return &subtile[matrix_row][place];
   }
 };
 
@@ -221,7 +222,8 @@ __device__ __forceinline__ void store_gated(bf16* d, const float (&x)[4], int un
     const int row = Place::thread() / 32 * 16 + lane / 4 + half * 8;
     const int column = (unit + (odd ? 1 : 0)) * 4 + lane % 4 / 2 * 2;
     const int swizzled = ((column / 8) ^ (row / 2 % 4)) * 8 + column % 8;
-    ptx::st_shared(reinterpret_cast<std::uint32_t*>(d + row * 32 + swizzled), pair);
+    const int row_begin = row * 32;
+    ptx::st_shared(reinterpret_cast<std::uint32_t*>(d + row_begin + swizzled), pair);
   }
 }
 

@@ -67,8 +67,8 @@ __device__ __forceinline__ void visit_and_store(WarpgroupTile<T>& warpgroup, Sto
           visitor.visit(x, unit + i / 2, i % 2);
           pairs[i] = ptx::cvt_rn_bf16x2_f32(x[0], x[1]);
         }
-        if constexpr (!Visitor::kNarrows)
-          ptx::stmatrix_x4(&d[row][((unit + lane / 16) ^ row % 8) * 8], pairs);
+        const int place = ((unit + lane / 16) ^ row % 8) * 8;
+        if constexpr (!Visitor::kNarrows) ptx::stmatrix_x4(&d[row][place], pairs);
       }
       visitor.each([&](auto& node) { node.reduce(d); });
       visitor.each([&](auto& node) { node.postreduce(at); });

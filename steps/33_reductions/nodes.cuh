@@ -323,12 +323,16 @@ struct StoreE4m3 : EmptyNode {
   template <typename Place>
   __device__ __forceinline__ void previsit(const Place& at) {
     const int in_subtile = at.thread() / 32 * 16 + at.thread() % 32 / 4;
-    row = reinterpret_cast<std::uint8_t*>(at.d) + in_subtile * 64 + at.thread() % 4 * 2;
+    const int begin = in_subtile * 64;
+    row = reinterpret_cast<std::uint8_t*>(at.d) + begin + at.thread() % 4 * 2;
     swizzle = in_subtile / 2 % 4;
   }
   __device__ __forceinline__ void visit(float (&x)[2], int unit, int half) {
     const std::uint16_t pair = ptx::cvt_rn_satfinite_e4m3x2_f32(x[0] * scale, x[1] * scale);
-    std::uint8_t* const to = row + half * 8 * 64 + (unit / 2 ^ swizzle) * 16 + unit % 2 * 8;
+    const int rows_before = half * 8 * 64;
+    const int units_before = (unit / 2 ^ swizzle) * 16;
+    const int in_place = unit % 2 * 8;
+    std::uint8_t* const to = row + rows_before + units_before + in_place;
     ptx::st_shared(reinterpret_cast<std::uint16_t*>(to), pair);
   }
 };

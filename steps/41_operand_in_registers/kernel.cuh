@@ -51,11 +51,13 @@ __device__ __forceinline__ void load_fragment(Fragment& fragment, const bf16 (*t
   if constexpr (kMajor == Major::kK) {
     const int row = warp * 16 + lane % 16;
     const int unit = slab * 2 + lane / 16;  // each has 8 elements of K
-    ptx::ldmatrix_x4(fragment, &tile[row][(unit ^ row % 8) * 8]);
+    const int place = (unit ^ row % 8) * 8;
+    ptx::ldmatrix_x4(fragment, &tile[row][place]);
   } else {
     const int k = slab * 16 + lane / 16 * 8 + lane % 8;
     const int unit = warp * 2 + lane / 8 % 2;  // each has 8 rows
-    ptx::ldmatrix_x4_trans(fragment, &tile[k][(unit ^ k % 8) * 8]);
+    const int place = (unit ^ k % 8) * 8;
+    ptx::ldmatrix_x4_trans(fragment, &tile[k][place]);
   }
 }
 // ANCHOR_END: load_fragments

@@ -76,11 +76,13 @@ __device__ __forceinline__ void store_tile(const S (&sums)[T::kN / 2], float sca
         const std::uint32_t pairs[4] = {pack<D>(from[0], from[1], scale), pack<D>(from[2], from[3], scale),
                                         pack<D>(from[4], from[5], scale), pack<D>(from[6], from[7], scale)};
         const int row = first_row + lane % 16;
-        ptx::stmatrix_x4(&buffers[buffer][row][((j + lane / 16) ^ row % 8) * 16], pairs);
+        const int place = ((j + lane / 16) ^ row % 8) * 16;
+        ptx::stmatrix_x4(&buffers[buffer][row][place], pairs);
       } else {
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
-          const auto pair = pack<D>(from[2 * i], from[2 * i + 1], scale);
+          const int first = 2 * i;
+          const auto pair = pack<D>(from[first], from[first + 1], scale);
           const int row = first_row + lane / 4 + i % 2 * 8;
           const int byte = ((j + i / 2) * 8 + lane % 4 * 2) * static_cast<int>(sizeof(D));
           auto* const to = &buffers[buffer][row][(byte / 16 ^ row % 8) * 16 + byte % 16];

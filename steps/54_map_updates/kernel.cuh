@@ -82,7 +82,8 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
   int index = static_cast<int>(blockIdx.x);
   GroupSearch<T, PlacedGroups> search{shape.n, raster, groups};
   GroupSlots<kSlots<kMaps>> slot;
-  GroupMaps* const own = maps + blockIdx.x * kMaps;  // [slot]; if the host made them: [group]
+  const unsigned first_map = blockIdx.x * kMaps;
+  GroupMaps* const own = maps + first_map;  // [slot]; if the host made them: [group]
   GroupTile tile;
 
   if (threadIdx.x == 0) {

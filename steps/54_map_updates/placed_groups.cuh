@@ -36,7 +36,8 @@ struct GroupMaps {
   ptx::TensorMap b;
   ptx::TensorMap d;
 };
-static_assert(sizeof(GroupMaps) == 3 * 128, "a tensor map is 128 bytes, and begins at a multiple of that");
+static_assert(sizeof(GroupMaps) == std::size_t{3} * 128,
+              "a tensor map is 128 bytes, and begins at a multiple of that");
 
 /// The groups of a problem, where its memory is: those that the host knows, or rows of one A.
 inline std::vector<PlacedGroup> known_groups(const Problem& problem) {
@@ -92,7 +93,7 @@ auto maps_of_ctas(const Problem& problem, const ptx::LaunchShape& launch) {
     for (const PlacedGroup& group : known_groups(problem))
       made.push_back(group.rows > 0 ? maps_of<T>(group, problem.shape) : GroupMaps{});
   }
-  const auto bytes = static_cast<std::int64_t>(launch.grid.x * kMaps * sizeof(GroupMaps));
+  const auto bytes = static_cast<std::int64_t>(sizeof(GroupMaps) * launch.grid.x * kMaps);
   return [of_the_host = device_copy(made), memory = StreamMemory(bytes)](ptx::Stream stream) {
     return kMaps == 0 ? const_cast<GroupMaps*>(of_the_host.get()) : static_cast<GroupMaps*>(memory(stream));
   };

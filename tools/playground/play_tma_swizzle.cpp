@@ -105,7 +105,7 @@ int show(ptx::Swizzle swizzle, const Tile& tile, bool emulator, Output& output) 
     std::string model;
     for (std::uint32_t place = line; place < line + kLine; place += kSwizzleUnit) {
       const std::uint32_t index = (place - begin) / kSwizzleUnit;
-      const std::uint16_t* elements = memory.data() + index * (kSwizzleUnit / 2);
+      const std::uint16_t* elements = memory.data() + std::size_t{index} * (kSwizzleUnit / 2);
       const bool untouched =
           std::all_of(elements, elements + kSwizzleUnit / 2, [](std::uint16_t e) { return e == kUntouched; });
       const std::string name = untouched ? "." : unit_name(elements, row_bytes, rows * row_bytes);

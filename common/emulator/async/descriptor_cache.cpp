@@ -239,7 +239,7 @@ std::string missing_wait_for_slot(const Gang& gang, const Thread& changes, const
   const Cta& cta = *changes.cta;
   const std::string index = fmt::format("[{}]", copy.number);
   const auto array_of = [](const std::string& name) { return name.substr(0, name.rfind('[')); };
-  const std::size_t first = changes.index / kWarpSize * kWarpSize;
+  const std::size_t first = std::size_t{changes.index} / kWarpSize * kWarpSize;
   for (const auto& slot : gang.hopper->cta(cta).barriers) {
     const std::string name = member_name(cta, slot->offset);
     if (!slot->live || slot->loaded_phases > 0 || !name.ends_with(index)) continue;

@@ -101,7 +101,7 @@ void multiply(Rendezvous& meeting) {
     for (unsigned i = 0; i < columns; ++i) {
       for (unsigned e = 0; e < in_register; ++e) {
         const unsigned k = (i * 4 + t) * in_register + e;
-        a[g][k] = element_of<Sum>(form.element, from.a[2 * i], e * bits);
+        a[g][k] = element_of<Sum>(form.element, from.a[std::size_t{2} * i], e * bits);
         a[g + 8][k] = element_of<Sum>(form.element, from.a[2 * i + 1], e * bits);
         b[k][g] = element_of<Sum>(form.of_b.value_or(form.element), from.b[i], e * bits);
       }
@@ -111,7 +111,7 @@ void multiply(Rendezvous& meeting) {
       if (form.f16_sums) {
         sum = element_of<Sum>(MmaElement::kF16, static_cast<const std::uint32_t*>(from.d)[i / 2], i % 2 * 16);
       } else {
-        std::memcpy(&sum, static_cast<const unsigned char*>(from.d) + 4 * i, sizeof sum);
+        std::memcpy(&sum, static_cast<const unsigned char*>(from.d) + std::size_t{4} * i, sizeof sum);
       }
     }
   }
@@ -125,7 +125,7 @@ void multiply(Rendezvous& meeting) {
     for (unsigned i = 0; i < 4; ++i) {
       const Sum sum = d[lane / 4 + i / 2 * 8][lane % 4 * 2 + i % 2];
       if (!form.f16_sums) {
-        std::memcpy(static_cast<unsigned char*>(to.d) + 4 * i, &sum, sizeof sum);
+        std::memcpy(static_cast<unsigned char*>(to.d) + std::size_t{4} * i, &sum, sizeof sum);
       } else if (i % 2 == 0) {
         static_cast<std::uint32_t*>(to.d)[i / 2] = f16_bits(static_cast<float>(sum));
       } else {
@@ -204,18 +204,19 @@ void ldmatrix(const char* what, std::uint32_t* registers, unsigned matrices, boo
   if (timeline_on()) log_registers(OperationKind::kLdmatrix, registers, 4 * matrices, where);
   const auto rows = exchange_rows(what, matrices, row, where);
   for (unsigned matrix = 0; matrix < matrices; ++matrix) {
-    const void* const* addresses = rows.all + 8 * matrix;
+    const void* const* addresses = rows.all + std::size_t{8} * matrix;
     const unsigned g = lane / 4;
     const unsigned t = lane % 4;
     if (transposed) {
       auto element = [&](unsigned r) -> std::uint32_t {
-        return read_element<std::uint16_t>(static_cast<const unsigned char*>(addresses[r]) + 2 * g, where);
+        return read_element<std::uint16_t>(
+            static_cast<const unsigned char*>(addresses[r]) + std::size_t{2} * g, where);
       };
       const std::uint32_t low = element(2 * t);
       registers[matrix] = element(2 * t + 1) << 16 | low;
     } else {
-      registers[matrix] =
-          read_element<std::uint32_t>(static_cast<const unsigned char*>(addresses[g]) + 4 * t, where);
+      registers[matrix] = read_element<std::uint32_t>(
+          static_cast<const unsigned char*>(addresses[g]) + std::size_t{4} * t, where);
     }
   }
 }
@@ -231,13 +232,15 @@ void stmatrix(const char* what, const std::uint32_t* registers, unsigned matrice
   const unsigned g = lane / 4;
   const unsigned t = lane % 4;
   for (unsigned matrix = 0; matrix < matrices; ++matrix) {
-    void* const* addresses = rows.all + 8 * matrix;
+    void* const* addresses = rows.all + std::size_t{8} * matrix;
     if (transposed) {
-      auto element = [&](unsigned r) { return static_cast<unsigned char*>(addresses[r]) + 2 * g; };
+      auto element = [&](unsigned r) {
+        return static_cast<unsigned char*>(addresses[r]) + std::size_t{2} * g;
+      };
       write_element(element(2 * t), static_cast<std::uint16_t>(registers[matrix]), where);
       write_element(element(2 * t + 1), static_cast<std::uint16_t>(registers[matrix] >> 16), where);
     } else {
-      write_element(static_cast<unsigned char*>(addresses[g]) + 4 * t, registers[matrix], where);
+      write_element(static_cast<unsigned char*>(addresses[g]) + std::size_t{4} * t, registers[matrix], where);
     }
   }
 }

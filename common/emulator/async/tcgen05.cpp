@@ -432,7 +432,7 @@ void Tcgen05::take_columns(Cta& cta, std::uint32_t column, std::uint32_t columns
             [](const TensorAllocation& a, const TensorAllocation& b) { return a.column < b.column; });
   for (std::uint32_t i = column; i < column + columns; ++i) {
     for (unsigned half = 0; half < kTensorHalves; ++half) memory.cell(i, half) = {};
-    std::fill_n(memory.words.begin() + i * kTensorLanes, kTensorLanes, std::nanf(""));
+    std::fill_n(memory.words.begin() + std::ptrdiff_t{i} * kTensorLanes, kTensorLanes, std::nanf(""));
   }
   ++memory.touches;
 }
@@ -1139,13 +1139,14 @@ void Tcgen05::transfer(TransferCall& call) {
           float* const words = &memory.words[column * kTensorLanes + transfer->warp % 4 * kWarpSize + lane];
           if (is_store) {
             for (unsigned i = 0; i < mine.columns; ++i)
-              std::memcpy(words + i * kTensorLanes, theirs.stored + i, sizeof(std::uint32_t));
+              std::memcpy(words + std::size_t{i} * kTensorLanes, theirs.stored + i, sizeof(std::uint32_t));
             thread.stores.push_back(transfer);
             continue;
           }
           PendingTensorLoad pending{
               late ? theirs.loaded : nullptr, mine.columns, poison_number(thread.transfers++), {}, transfer};
-          for (unsigned i = 0; i < mine.columns; ++i) pending.values[i] = words[i * kTensorLanes];
+          for (unsigned i = 0; i < mine.columns; ++i)
+            pending.values[i] = words[std::size_t{i} * kTensorLanes];
           if (late) {
             std::fill_n(reinterpret_cast<std::uint32_t*>(theirs.loaded), mine.columns, pending.poison);
           } else {
@@ -1718,18 +1719,20 @@ void Tcgen05::execute_copy(const TensorOperation& operation, const Cta& cta) {
   const CopyForm form = form_of(record.shape);
   SlabRow rows[kTensorLanes];  // of 32 bytes
   gather_operand(cta, operation.a, form.rows, rows, form.units);
-  float* const words = memory(cta).words.data() + record.column * kTensorLanes;
+  float* const words = memory(cta).words.data() + std::size_t{record.column} * kTensorLanes;
   for (unsigned lane = 0; lane < kTensorLanes; ++lane) {
     const int row = row_of_lane(record.shape, lane);
     for (unsigned i = 0; i < record.n && row >= 0; ++i)
-      std::memcpy(words + i * kTensorLanes + lane, &rows[row][2 * i], sizeof(float));
+      std::memcpy(words + std::size_t{i} * kTensorLanes + lane, &rows[row][std::size_t{2} * i],
+                  sizeof(float));
   }
 }
 
 void Tcgen05::execute_shift(const TensorOperation& operation, const Cta& cta) {
   const TensorAccumulation& record = *operation.accumulation;
   for (unsigned i = 0; i < record.n; ++i) {
-    float* const first = memory(cta).words.data() + (record.column + i) * kTensorLanes + record.lane;
+    float* const first =
+        memory(cta).words.data() + std::size_t{record.column + i} * kTensorLanes + record.lane;
     std::memmove(first + 1, first, (kWarpSize - 1) * sizeof(float));
   }
 }
@@ -1745,7 +1748,7 @@ void Tcgen05::execute_in(const TensorOperation& operation, const Cta& cta, SlabR
       for (unsigned i = 0; i < kColumnsOfA; ++i) {
         const float word = memory.words[((operation.a_address & 0xffffu) + i) * kTensorLanes +
                                         lane_of_row(shape.m, accumulation.lane, row)];
-        std::memcpy(&a[row][2 * i], &word, sizeof word);
+        std::memcpy(&a[row][std::size_t{2} * i], &word, sizeof word);
       }
     }
   } else {
@@ -1759,7 +1762,7 @@ void Tcgen05::execute_in(const TensorOperation& operation, const Cta& cta, SlabR
   };
   if (shape.negate_a) negate(a, shape.m);
   if (shape.negate_b && &cta == accumulation.issuer->cta) negate(b, shape.n);  // once: b is that of all
-  float* const d = memory.words.data() + accumulation.column * kTensorLanes;
+  float* const d = memory.words.data() + std::size_t{accumulation.column} * kTensorLanes;
   const unsigned width = accumulation.columns();
   const auto at = [&](unsigned column, unsigned row) -> float& {
     const unsigned lane = accumulation.folded() ? column / width * kSlabRows + row

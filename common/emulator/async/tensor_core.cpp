@@ -37,11 +37,12 @@ template <typename Vector, unsigned kDepth>
 [[gnu::always_inline]] inline void multiply_columns(const Operands<Vector, kDepth>& operands, unsigned row,
                                                     unsigned column, bool accumulate, float* d,
                                                     unsigned pitch) {
-  float* const to = d + column * pitch + row;
+  float* const to = d + std::size_t{column} * pitch + row;
   Vector sums[kColumns] = {};
   if (accumulate) {
 #pragma GCC unroll 4
-    for (unsigned i = 0; i < kColumns; ++i) std::memcpy(&sums[i], to + i * pitch, sizeof sums[i]);
+    for (unsigned i = 0; i < kColumns; ++i)
+      std::memcpy(&sums[i], to + std::size_t{i} * pitch, sizeof sums[i]);
   }
 #pragma GCC unroll 32
   for (unsigned k = 0; k < kDepth; ++k) {
@@ -51,7 +52,7 @@ template <typename Vector, unsigned kDepth>
     for (unsigned i = 0; i < kColumns; ++i) sums[i] += part * operands.b[column + i][k];
   }
 #pragma GCC unroll 4
-  for (unsigned i = 0; i < kColumns; ++i) std::memcpy(to + i * pitch, &sums[i], sizeof sums[i]);
+  for (unsigned i = 0; i < kColumns; ++i) std::memcpy(to + std::size_t{i} * pitch, &sums[i], sizeof sums[i]);
 }
 
 /// value_of_b(column, k) is an element of B.
@@ -65,7 +66,7 @@ template <typename Vector, unsigned kDepth, typename ValueOfB>
     }
     for (unsigned row = 0; row < kSlabRows; row += kLanes) {
       for (unsigned column = 0; column < columns; column += kColumns)
-        multiply_columns(operands, row, column, accumulate, d + first * pitch, pitch);
+        multiply_columns(operands, row, column, accumulate, d + std::size_t{first} * pitch, pitch);
     }
   }
 }
@@ -302,10 +303,10 @@ float float_element(gemm::Type type, const std::uint8_t* row, unsigned k) {
   std::uint32_t wide = 0;
   std::uint16_t half = 0;
   if (type == gemm::Type::kTf32) {
-    std::memcpy(&wide, row + 4 * k, sizeof wide);
+    std::memcpy(&wide, row + std::size_t{4} * k, sizeof wide);
     return gemm::to_float(gemm::tf32{wide});
   }
-  std::memcpy(&half, row + 2 * k, sizeof half);
+  std::memcpy(&half, row + std::size_t{2} * k, sizeof half);
   return type == gemm::Type::kFp16 ? gemm::to_float(gemm::fp16{half}) : from_bf16(half);
 }
 
@@ -375,7 +376,7 @@ void multiply_fp8(SlabTypes types, const SlabRow* a, const SlabRow* b, unsigned 
   for (unsigned column = 0; column < n; ++column) {
     const Fp8Column column_of_b = unpack(types.b, bytes_of_row(b[column]));
     for (unsigned v = 0; v < kFp8Vectors; ++v) {
-      float* const to = d + column * pitch + v * kFp8Lanes;
+      float* const to = d + std::size_t{column} * pitch + std::size_t{v} * kFp8Lanes;
       Fp8Floats sums{};
       if (accumulate) std::memcpy(&sums, to, sizeof sums);
       if (!add_exactly(rows_of_a[v], column_of_b, sums) &&

@@ -1668,7 +1668,7 @@ bool CopyEngine::step(Store& store) {
   }
   for_rows(store.spec, store.coordinates, [&](const RowSlice& slice) {
     if (slice.begin == slice.end) return;
-    const unsigned char* brought = store.data.data() + slice.row * row_bytes + slice.begin;
+    const unsigned char* brought = store.data.data() + std::size_t{slice.row} * row_bytes + slice.begin;
     if (!store.reduction.apply) {
       std::memcpy(reinterpret_cast<void*>(slice.address), brought, slice.end - slice.begin);
       return;
@@ -1759,7 +1759,7 @@ std::string CopyEngine::explain_unread(Report& report, const Thread& owner, std:
               first == stores.at_wait ? fmt::format("group {}", first)
                                       : fmt::format("groups {} to {}", first, stores.at_wait));
   const auto& threads = engine_.cta(*owner.cta).threads;
-  const std::size_t begin = owner.index / kWarpgroupSize * kWarpgroupSize;
+  const std::size_t begin = std::size_t{owner.index} / kWarpgroupSize * kWarpgroupSize;
   for (std::size_t i = begin; i < std::min(threads.size(), begin + kWarpgroupSize); ++i) {
     if (i == owner.index || threads[i].stores.committed == 0) continue;
     report.line("groups",
@@ -1808,7 +1808,7 @@ void CopyEngine::explain_unwaited_stores(Report& report, const Thread& thread) c
     last = record.where;
   }
   const auto& threads = engine_.cta(*thread.cta).threads;
-  const std::size_t first = thread.index / kWarpgroupSize * kWarpgroupSize;
+  const std::size_t first = std::size_t{thread.index} / kWarpgroupSize * kWarpgroupSize;
   for (std::size_t i = first; i < std::min(threads.size(), first + kWarpgroupSize); ++i) {
     const BulkStores& other = threads[i].stores;
     if (i == thread.index || other.waits == 0 || other.committed > 0) continue;

@@ -153,7 +153,7 @@ void gather_operand(const Cta& cta, const gemm::ptx::MatrixDescriptor& decoded, 
   const unsigned char* shared = shared_base(cta, decoded.address);
   for (std::uint32_t row = 0; row < rows; ++row) {
     for (std::uint32_t unit = 0; unit < units; ++unit) {
-      std::memcpy(&to[row][8 * unit], shared + place.offset(row, unit), kUnit);
+      std::memcpy(&to[row][std::size_t{8} * unit], shared + place.offset(row, unit), kUnit);
     }
   }
 }
@@ -1168,7 +1168,7 @@ void wgmma_mma(const char* what, unsigned n, void* registers, std::uint64_t a, c
       }
     }
     remember(thread, fragment, 4, "read them", where).instruction = thread.instructions;
-    std::copy_n(fragment, 4, instruction.fragments.begin() + 4 * me);
+    std::copy_n(fragment, 4, instruction.fragments.begin() + std::ptrdiff_t{4} * me);
   }
   instruction.has_arrived[me] = true;
   if (++instruction.arrived == kWarpgroupSize) issue(warpgroup, instruction, what);

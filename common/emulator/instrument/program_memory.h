@@ -56,7 +56,7 @@ std::string describe_host_memory(std::uintptr_t address);
 
 /// Whether a kernel's thread that runs on the calling fiber may touch the address, as far as the range tells.
 inline bool may_be_host_memory(std::uintptr_t address) {
-  constexpr std::uintptr_t kNear = 64 * 1024;  // its own stack
+  constexpr std::uintptr_t kNear = std::uintptr_t{64} * 1024;  // its own stack
   const auto here = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
   return address - (here - kNear) >= 2 * kNear &&
          address - host_memory.begin.load(std::memory_order_relaxed) <

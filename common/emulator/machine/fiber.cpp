@@ -26,7 +26,7 @@ namespace {
 #ifdef EMULATOR_ASAN
 constexpr std::size_t kStackBytes = 256 * 1024;  // instrumented frames are larger
 #else
-constexpr std::size_t kStackBytes = 64 * 1024;
+constexpr std::size_t kStackBytes = std::size_t{64} * 1024;
 #endif
 constexpr std::size_t kGuardBytes = 4096;
 constexpr std::size_t kSlotBytes = kStackBytes + kGuardBytes;

@@ -166,7 +166,7 @@ class Instruction {
   std::uint32_t poison_at(const void* place) const {
     for (unsigned i = 0; i < lanes_; ++i) {
       std::uint32_t bits;
-      std::memcpy(&bits, static_cast<const unsigned char*>(place) + 4 * i, sizeof bits);
+      std::memcpy(&bits, static_cast<const unsigned char*>(place) + std::size_t{4} * i, sizeof bits);
       if (is_poisoned(bits)) return bits;
     }
     return 0;

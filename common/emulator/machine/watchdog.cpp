@@ -180,7 +180,7 @@ WatchTimer::WatchTimer(double stall_seconds) {
   if (timer_create(CLOCK_THREAD_CPUTIME_ID, &event, &timer_) != 0) return;
   made_ = true;
   itimerspec every{};
-  every.it_interval.tv_nsec = kTickMilliseconds * 1'000'000;
+  every.it_interval.tv_nsec = 1L * kTickMilliseconds * 1'000'000;
   every.it_value = every.it_interval;
   timer_settime(timer_, 0, &every, nullptr);
 }

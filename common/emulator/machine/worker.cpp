@@ -10,10 +10,10 @@
 namespace emulator {
 namespace {
 
-constexpr std::size_t kGuard = 64 * 1024;
+constexpr std::size_t kGuard = std::size_t{64} * 1024;
 // Room for the largest CTA, rounded up to pages, ending at the inaccessible part only
 // when all of it is asked for.
-constexpr std::size_t kArenaBytes = (kMaxSharedBytes + 4095) / 4096 * 4096;
+constexpr std::size_t kArenaBytes = (std::size_t{kMaxSharedBytes} + 4095) / 4096 * 4096;
 constexpr std::size_t kArenaLines = kArenaBytes / 16;
 
 struct TlsQuery {

@@ -75,7 +75,7 @@ Failure describe_fault(const Fault& fault, const Thread& thread) {
                                   .str()};
   }
   const auto shared = reinterpret_cast<std::uintptr_t>(thread.cta->shared);
-  constexpr std::uintptr_t kNear = 64 * 1024;
+  constexpr std::uintptr_t kNear = std::uintptr_t{64} * 1024;
   if (fault.address >= shared - kNear && fault.address < shared + kMaxSharedBytes + kNear) {
     return {"shared-out-of-bounds",
             begin("a pointer outside dynamic shared memory was dereferenced without a wrapper")
@@ -109,7 +109,7 @@ void install_fault_handlers() {
 }
 
 void use_signal_stack() {
-  static constexpr std::size_t kBytes = 128 * 1024;
+  static constexpr std::size_t kBytes = std::size_t{128} * 1024;
   struct Stack {
     void* memory;
     Stack() {

@@ -189,7 +189,7 @@ void count_access(const char* instruction, bool shared, const void* address, uns
 
 void count_rows(const char* instruction, const void* const* rows, unsigned count, Where where) {
   Totals& totals = local.totals[{instruction, where.packed()}];
-  totals.bytes += 16 * count;
+  totals.bytes += std::uint64_t{16} * count;
   for (unsigned first = 0; first < count; first += 8) {
     Request request;
     request.bytes = 16;

@@ -146,7 +146,7 @@ void explain_registers(Report& report, const Gang& gang) {
         const bool here = std::any_of(
             change.arrived.begin(), change.arrived.end(),
             [&](const Thread* thread) { return static_cast<std::uint32_t>(thread->warp()) == number; });
-        const Thread& first = cta->threads[number * kWarpSize];
+        const Thread& first = cta->threads[std::size_t{number} * kWarpSize];
         (here ? came : first.state == ThreadState::kExited ? returned : away).push_back(number);
       }
       const auto list = [](const std::vector<std::uint32_t>& warps, const char* one, const char* many) {

@@ -78,7 +78,8 @@ __device__ __forceinline__ void store_tile(const WarpgroupTile<T>& warpgroup, St
                                         rounded_pair<D>(accumulators[2], accumulators[3]),
                                         rounded_pair<D>(accumulators[4], accumulators[5]),
                                         rounded_pair<D>(accumulators[6], accumulators[7])};
-        ptx::stmatrix_x4(&buffers.d[buffer][row][((unit + lane / 16) ^ row % 8) * 8], pairs);
+        const int place = ((unit + lane / 16) ^ row % 8) * 8;
+        ptx::stmatrix_x4(&buffers.d[buffer][row][place], pairs);
         // ANCHOR_END: convert_and_store
       }
       ptx::fence_proxy_async_shared_cta();

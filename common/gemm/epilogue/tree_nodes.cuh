@@ -30,7 +30,8 @@ struct TreePlace : EpiloguePlace {
   /// Where this thread reads a matrix of a subtile, 128-byte swizzle: ldmatrix.
   static __device__ __forceinline__ bf16* fragments(bf16 (*subtile)[64], int unit) {
     const int matrix_row = thread() / 32 * 16 + lane() % 16;
-    return &subtile[matrix_row][((unit + lane() / 16) ^ matrix_row % 8) * 8];
+    const int place = ((unit + lane() / 16) ^ matrix_row % 8) * 8;
+    return &subtile[matrix_row][place];
   }
 };
 

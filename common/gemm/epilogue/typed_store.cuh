@@ -62,7 +62,8 @@ __device__ __forceinline__ void store_typed_subtiles(const S (&sums)[kN], float 
       const S* from = &sums[(column / 8 + j) * 4];
       if constexpr (sizeof(D) == 2) {
         const int row = first_row + lane % 16;
-        auto* const to = &buffers[buffer][row][((j + lane / 16) ^ row % 8) * 16];
+        const int place = ((j + lane / 16) ^ row % 8) * 16;
+        auto* const to = &buffers[buffer][row][place];
         const std::uint32_t left[2] = {packed_pair<D>(from[0], from[1], scale),
                                        packed_pair<D>(from[2], from[3], scale)};
         if (column + 8 * j + 8 == 2 * kN) {  // the last 8 columns of an odd number
@@ -75,7 +76,8 @@ __device__ __forceinline__ void store_typed_subtiles(const S (&sums)[kN], float 
       } else {
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
-          const auto pair = packed_pair<D>(from[2 * i], from[2 * i + 1], scale);
+          const int first = 2 * i;
+          const auto pair = packed_pair<D>(from[first], from[first + 1], scale);
           const int row = first_row + lane / 4 + i % 2 * 8;
           const int byte = ((j + i / 2) * 8 + lane % 4 * 2) * static_cast<int>(sizeof(D));
           auto* const to = &buffers[buffer][row][(byte / 16 ^ row % 8) * 16 + byte % 16];
@@ -98,7 +100,7 @@ template <typename D, int kN, typename S>
 __device__ __forceinline__ void store_typed_tile(const S (&sums)[kN], float scale,
                                                  unsigned char (&buffers)[2][64][kRowBytes],
                                                  const ptx::TensorMap* d_map, int row_of_d, int column_of_d) {
-  static_assert(2 * kN * sizeof(D) % kRowBytes == 0,
+  static_assert(sizeof(D) * 2 * kN % kRowBytes == 0,
                 "a subtile that hangs over its tile overwrites the next");
   store_typed_subtiles<D>(sums, scale, buffers, [&](int column, const unsigned char(&buffer)[64][kRowBytes]) {
     ptx::cp_async_bulk_tensor_2d_store(d_map, column_of_d + column, row_of_d, buffer);
@@ -113,7 +115,7 @@ __device__ __forceinline__ void store_fitted_tile(const S (&sums)[kN], float sca
                                                   const ptx::TensorMap* tiles, const ptx::TensorMap* edge,
                                                   int n, int row_of_d, int tile_n) {
   store_typed_subtiles<D>(sums, scale, buffers, [&](int column, const unsigned char(&buffer)[64][kRowBytes]) {
-    constexpr bool kHangsOver = 2 * kN * sizeof(D) % kRowBytes != 0;
+    constexpr bool kHangsOver = sizeof(D) * 2 * kN % kRowBytes != 0;
     if (kHangsOver && (tile_n + 1) * 2 * kN <= n) {
       ptx::cp_async_bulk_tensor_3d_store(tiles, column, row_of_d, tile_n, buffer);
     } else {

@@ -74,8 +74,9 @@ struct FetchedPartials {
 #pragma unroll
     for (int piece = 0; piece < Pieces::kCount; ++piece) {
       ring.consumer_wait(read, piece);
+      const int first = warpgroup * 128;
       const float4* const vectors =
-          reinterpret_cast<const float4*>(&ring.stage[read.stage]) + warpgroup * 128 + threadIdx.x % 128;
+          reinterpret_cast<const float4*>(&ring.stage[read.stage]) + first + threadIdx.x % 128;
 #pragma unroll
       for (int i = 0; i < Pieces::kVectors; ++i) {
         const int vector = piece * Pieces::kVectors + i;

@@ -83,7 +83,8 @@ __device__ __forceinline__ void store_chunk(const float* accumulators, int colum
     const int c8 = c + lane / 16 * 8;
     const int row = kTransposed ? c8 + lane % 8 : warp * 16 + lane % 16;
     const int unit = kTransposed ? warp * 2 + lane / 8 % 2 : c8 / 8;
-    bf16* const address = &buffer[row][(unit ^ row % 8) * 8];
+    const int place = (unit ^ row % 8) * 8;
+    bf16* const address = &buffer[row][place];
     const float* const pair = accumulators + c / 2;
     const std::uint32_t left[2] = {ptx::cvt_rn_bf16x2_f32(pair[0], pair[1]),
                                    ptx::cvt_rn_bf16x2_f32(pair[2], pair[3])};

@@ -119,7 +119,8 @@ struct FixUp {
     }
     if (!speaks) return;
     // The last warpgroup makes ready for the next launch.
-    std::uint32_t* const done = &counters[all.stream_k_tiles * ctas];
+    const int slots = all.stream_k_tiles * ctas;
+    std::uint32_t* const done = &counters[slots];
     if (ptx::atom_add_acq_rel_gpu(done, 1) + 1 < static_cast<std::uint32_t>(count)) return;
     for (int i = 0; i <= all.stream_k_tiles * ctas; ++i) ptx::st_relaxed_gpu(&counters[i], 0);
   }
@@ -129,10 +130,11 @@ struct FixUp {
                                              const float4 (&vectors)[kChunkN / 8]) {
 #pragma unroll
     for (int i = 0; i < kChunkN / 8; ++i) {
-      sum[4 * i] += vectors[i].x;
-      sum[4 * i + 1] += vectors[i].y;
-      sum[4 * i + 2] += vectors[i].z;
-      sum[4 * i + 3] += vectors[i].w;
+      const int first = 4 * i;
+      sum[first] += vectors[i].x;
+      sum[first + 1] += vectors[i].y;
+      sum[first + 2] += vectors[i].z;
+      sum[first + 3] += vectors[i].w;
     }
   }
   __device__ __forceinline__ float4* vector(int slot, int rank, int i, int warpgroup) const {

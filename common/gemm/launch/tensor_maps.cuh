@@ -156,7 +156,7 @@ inline ptx::TensorMap panel_map(const void* activations, int m, int k, int rows,
        .element = ptx::TensorElement::kBf16,
        .rank = 3,
        .extent = {kPanelK, static_cast<unsigned>(m), static_cast<unsigned>(k) / kPanelK},
-       .stride_bytes = {0, std::uint64_t{2} * static_cast<unsigned>(k), 2 * kPanelK},
+       .stride_bytes = {0, std::uint64_t{2} * static_cast<unsigned>(k), std::uint64_t{2} * kPanelK},
        .box = {kPanelK, static_cast<unsigned>(rows), static_cast<unsigned>(panels)},
        .swizzle = ptx::Swizzle::k128B});
 }

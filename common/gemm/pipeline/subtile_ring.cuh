@@ -23,7 +23,7 @@ template <int kBuffers>
 struct SubtileRing {
   using State = PipelineState<kBuffers>;
   using Where = ptx::Where;
-  static constexpr std::uint32_t kBytes = 64 * 64 * sizeof(bf16);
+  static constexpr std::uint32_t kBytes = sizeof(bf16) * 64 * 64;
 
   struct alignas(1024) Subtile {
     bf16 element[64][64];  // [m][n]

@@ -41,9 +41,11 @@ constexpr WeightPlace weight_place(Type type, int rows, int n, int k) {
   const std::int64_t first = block * weight_block_bytes(type) + static_cast<std::int64_t>(thread) * 16;
   if (type == Type::kInt4) {
     const int nibble = reg + 4 * upper;
-    return {first + slab * 4 + nibble / 2, nibble % 2 * 4};
+    const int byte = slab * 4 + nibble / 2;
+    return {first + byte, nibble % 2 * 4};
   }
-  return {first + slab / 2 * 2048 + slab % 2 * 8 + reg / 2 * 4 + reg % 2 + 2 * upper, 0};
+  const int byte = slab / 2 * 2048 + slab % 2 * 8 + reg / 2 * 4 + reg % 2 + 2 * upper;
+  return {first + byte, 0};
 }
 
 /// The bits that are stored for a weight. Integers are stored plus 8, or plus 128, so that none is negative.

@@ -132,12 +132,12 @@ bool find_shared(const gemm::Step& step, const gemm::Variant& variant, int k_til
   for (; k_tiles <= kMostKTiles; ++k_tiles) {
     shape = shape_of(step, variant.tile, {kSharedTiles * cluster * per_sm, 1, k_tiles});
     const CheckFacts facts = check_facts(variant, shape);
-    if (per_sm == 1 && facts.ctas == 2 * kSharingCtas * cluster) {
+    if (per_sm == 1 && facts.ctas == std::int64_t{2} * kSharingCtas * cluster) {
       per_sm = 2;
       --k_tiles;
       continue;
     }
-    if (facts.ctas != kSharingCtas * cluster * per_sm) return false;
+    if (facts.ctas != std::int64_t{kSharingCtas} * cluster * per_sm) return false;
     if (facts.splits) return true;
   }
   return false;
@@ -151,7 +151,7 @@ bool find_begun(const gemm::Step& step, const gemm::Variant& variant, int cluste
   for (int k_tiles = 4; k_tiles <= kMostKTiles; k_tiles *= 2) {
     shape = shape_of(step, variant.tile, {kSms * cluster * 3 / 2, 1, k_tiles});
     const CheckFacts facts = check_facts(variant, shape);
-    if (facts.ctas != kSms * cluster || facts.tiles() * facts.k_tiles > kMostWork) return false;
+    if (facts.ctas != std::int64_t{kSms} * cluster || facts.tiles() * facts.k_tiles > kMostWork) return false;
     if (facts.splits) return true;
   }
   return false;
@@ -164,7 +164,7 @@ bool find_cut(const gemm::Step& step, const gemm::Variant& variant, int cluster,
   for (int k_tiles = 5; k_tiles <= kMostKTiles; k_tiles = k_tiles * 3 / 2 | 1) {
     shape = shape_of(step, variant.tile, {kSms * cluster * 3 / 2, 1, k_tiles});
     const CheckFacts facts = check_facts(variant, shape);
-    if (facts.ctas != kSms * cluster || facts.tiles() * facts.k_tiles > kMostWork) return false;
+    if (facts.ctas != std::int64_t{kSms} * cluster || facts.tiles() * facts.k_tiles > kMostWork) return false;
     if (facts.splits) return true;
   }
   return false;
@@ -337,7 +337,7 @@ CheckFacts check_facts(const gemm::Variant& variant, const gemm::Shape& shape) {
   facts.k_tiles = gemm::ceil_div(shape.k, tile.k);
   facts.ctas = static_cast<std::int64_t>(launch.grid.count());
   facts.cluster = static_cast<int>(launch.cluster.count());
-  facts.persistent = static_cast<std::int64_t>(many.grid.count()) < kManyTiles * kManyTiles;
+  facts.persistent = static_cast<std::int64_t>(many.grid.count()) < std::int64_t{kManyTiles} * kManyTiles;
   facts.workspace = variant.workspace_bytes != nullptr && variant.workspace_bytes(shape) > 0;
   facts.splits = facts.workspace && !gemm::is_sum(variant.epilogues.reduction);
   return facts;

@@ -599,7 +599,7 @@ class Explainer {
       };
       add_pitch(rows, fmt::format(" = {}", rows_name));
       add_pitch(other, fmt::format(" = {}", other_name));
-      add_pitch(gemm::ceil_div(k, tile_k_) * tile_k_, ", K rounded up to whole k-tiles,");
+      add_pitch(std::int64_t{gemm::ceil_div(k, tile_k_)} * tile_k_, ", K rounded up to whole k-tiles,");
       for (const int offset : {-8, -1, 1, 8}) add_pitch(k + offset, "");
       if (rows > 1 && k > 1)
         result.push_back({1, rows, fmt::format("{} is read as if it were stored K x {}", name, rows_name)});

@@ -61,7 +61,7 @@ inline constexpr gemm::bf16 kPoison{kPoisonByte << 8 | kPoisonByte};
 
 /// The bytes in front of D and behind it that no kernel may touch. A multiple of
 /// every alignment that D needs.
-inline constexpr std::size_t kGuardBytes = 64 * 1024;
+inline constexpr std::size_t kGuardBytes = std::size_t{64} * 1024;
 
 /// The byte at `index` of a guard band: bf16 NaNs that are neither the poison nor 0x7fff and that differ from
 /// their neighbours, so that no fill and no copy by one element leaves the band as it was.

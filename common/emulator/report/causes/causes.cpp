@@ -640,7 +640,7 @@ std::string who_spoke_for(const Gang& gang, const std::vector<Mbarrier::Event>& 
   if (stamp_thread(event->stamp) / kWarpgroupSize != warpgroup) return {};
   std::vector<std::uint32_t> warps;  // of the warpgroup, that have waited for the stage
   for (std::uint32_t i = warpgroup * kWarpgroupSize;
-       i < std::min<std::size_t>(state.threads.size(), (warpgroup + 1) * kWarpgroupSize); ++i) {
+       i < std::min<std::size_t>(state.threads.size(), (std::size_t{warpgroup} + 1) * kWarpgroupSize); ++i) {
     const std::uint32_t warp = i / kWarpSize;
     if (last_wait((*cta)->threads[i], full) && (warps.empty() || warps.back() != warp)) warps.push_back(warp);
   }
@@ -730,7 +730,7 @@ std::string relaxed_without_fence(const Gang& gang, const std::vector<Mbarrier::
 /// its arrival.
 bool reads_behind(const Cta& target, const LoadRecord& load, Stamp arrival, Where at) {
   const std::uintptr_t end = std::min<std::uintptr_t>(load.offset + load.bytes, target.dynamic_window.bytes);
-  for (std::uintptr_t offset = load.offset / 16 * 16; offset < end; offset += 16) {
+  for (std::uintptr_t offset = std::uintptr_t{load.offset} / 16 * 16; offset < end; offset += 16) {
     const Line& line = target.dynamic_window.lines[offset / 16];
     if (line.tag() != target.tag || line.cells() == nullptr) continue;
     for (unsigned i = 0; i < 16u >> line.granule_log2(); ++i) {
@@ -999,7 +999,8 @@ const Mbarrier::Event* let_in_early(const Gang& gang, const Thread& thread, cons
     bool takes = false;  // from the ring, since the arrival
     bool has_seen = false;
     for (std::uint32_t i = warpgroup * kWarpgroupSize;
-         i < std::min<std::size_t>((warpgroup + 1) * kWarpgroupSize, full.cta->threads.size()); ++i) {
+         i < std::min<std::size_t>((std::size_t{warpgroup} + 1) * kWarpgroupSize, full.cta->threads.size());
+         ++i) {
       const Activity& now = gang.hopper->thread(full.cta->threads[i]).activity;
       takes = takes || (now.role && now.barrier == what && (!at_ring || now.k_tile > event.activity.k_tile));
       const LastWait* const theirs = last_wait(full.cta->threads[i], full);
@@ -1255,8 +1256,8 @@ void explain_other_buffers(Report& report, const Thread& thread, Stamp reader) {
                 name.first / kWarpgroupSize, warpgroup);
     return;
   }
-  for (std::size_t i = warpgroup * kWarpgroupSize;
-       i < std::min<std::size_t>(threads.size(), (warpgroup + 1) * kWarpgroupSize); ++i) {
+  for (std::size_t i = std::size_t{warpgroup} * kWarpgroupSize;
+       i < std::min<std::size_t>(threads.size(), (std::size_t{warpgroup} + 1) * kWarpgroupSize); ++i) {
     const BulkStores& stores = threads[i].stores;
     if (i == name.first || stores.waits == 0 || stores.committed > 0) continue;
     report.line("waited",
@@ -1829,8 +1830,8 @@ std::string what_the_arrival_missed(const Mbarrier& barrier, Stamp earlier, Wher
 /// How often threads of a warp have arrived: the most of any.
 std::uint32_t arrivals_of_warp(const HopperCta& cta, std::uint32_t warp, const Mbarrier& barrier) {
   std::uint32_t most = 0;
-  for (std::size_t i = warp * kWarpSize;
-       i < std::min<std::size_t>(cta.threads.size(), (warp + 1) * kWarpSize); ++i) {
+  for (std::size_t i = std::size_t{warp} * kWarpSize;
+       i < std::min<std::size_t>(cta.threads.size(), (std::size_t{warp} + 1) * kWarpSize); ++i) {
     for (const Arrivals& arrivals : cta.threads[i].arrivals) {
       if (arrivals.barrier == &barrier) most = std::max(most, arrivals.count);
     }

@@ -598,7 +598,7 @@ std::string explain_subtiles(const AuxRules& rules, const Survey& found,
   const double near = rules.d == gemm::Type::kBf16 ? 0x1p-7 : 0x1p-3;
   const int high = tile.m / kSide;
   const int wide = tile.n / kSide;
-  std::vector<std::vector<Element>> samples(at(high * wide));
+  std::vector<std::vector<Element>> samples(at(std::int64_t{high} * wide));
   for (int row = 0; row < found.shape.m; ++row) {
     if (found.row_wrong[at(row)] == 0) continue;
     for (int column = row % 5; column < found.shape.n; column += 5) {  // of many rows

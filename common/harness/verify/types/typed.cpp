@@ -1298,7 +1298,7 @@ void with_weights(TypedImage& image, const TypedRules& rules,
 }
 void weights_next_scale(TypedImage& image, const TypedRules& rules, const gemm::TileShape&) {
   with_weights(image, rules, [](TypedImage& other, const TypedRules& of) {
-    std::rotate(other.group_scales.begin(), other.group_scales.begin() + 2 * of.b.rows,
+    std::rotate(other.group_scales.begin(), other.group_scales.begin() + std::ptrdiff_t{2} * of.b.rows,
                 other.group_scales.end());
   });
 }
