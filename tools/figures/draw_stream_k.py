@@ -6,12 +6,13 @@ Usage: tools/figures/draw_stream_k.py [--check]
 The division, and what passing partials costs, are those of common/gemm/schedule/decomposition.h. --check draws nothing and
 fails when the committed figure is not what this script draws.
 """
-import collections
 import pathlib
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
 import program  # noqa: F401 (first, for Ctrl-C)
+import collections
+
 from drawing import Drawing, figure_program
 from palette import CHUNKS, INK, PURPLE, RED, SOFT, WHITE
 

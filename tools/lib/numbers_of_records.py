@@ -6,7 +6,6 @@ import operator
 import re
 import statistics
 
-
 from populations import HISTORY, SUMMARY, WORST, bounds, history, population, summary
 from program import UserError
 from records import ROOT, default_shape, find_shape, kind_of, load, load_record, nearest, paired, relative, selected
