@@ -19,7 +19,8 @@ struct Card {
   // divided, because a cluster stays within a GPC.
   std::array<int, 3> clusters{};
   int device = 0;  // its number: two cards that are otherwise alike may hold different numbers of clusters
-  auto operator<=>(const Card&) const = default;
+  auto operator<=>(const Card&) const =
+      default;  // NOLINT(modernize-use-nullptr): clang-tidy 14 sees a 0 in it
 
   constexpr int resident_clusters(int ctas) const {
     const int known =

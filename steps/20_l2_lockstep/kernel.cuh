@@ -179,7 +179,7 @@ Variant variant(const char* name, const char* summary) {
         // The first CTA has the most k-tiles.
         const int most = ceil_div(tiles.count(), static_cast<int>(plan.launch.grid.x)) * k_tiles;
         const int barriers = kPeriod == 0 ? 0 : ceil_div(most, std::max(kPeriod, 1));
-        const auto lockstep = [barriers, memory = StreamMemory(plan.workspace_bytes)](ptx::Stream stream) {
+        const auto lockstep = [=, memory = StreamMemory(plan.workspace_bytes)](ptx::Stream stream) {
           return LockstepPlan{static_cast<std::uint32_t*>(memory(stream)), kPeriod, barriers};
         };
         return with_tile_maps<T>(gemm, tiles.count(), k_tiles, GroupedRaster(tiles, 16), lockstep);

@@ -171,7 +171,8 @@ inline double loads_us(const Setting& of, const BusiestWorker& busiest, double a
     return std::max(dram * workers / all.tiles, all.k_tiles * arrival / of.clocks_per_us);
   };
   const int last = all.tiles % all.workers;
-  return all.tiles / all.workers * round_us(all.workers) + (last > 0 ? round_us(last) : 0);
+  const int full_rounds = all.tiles / all.workers;
+  return full_rounds * round_us(all.workers) + (last > 0 ? round_us(last) : 0);
 }
 
 /// What the launch itself takes.

@@ -54,7 +54,7 @@ __global__ void tile_kernel(const __grid_constant__ ptx::TensorMap map, std::uin
 std::vector<std::uint16_t> load_tile(std::uint32_t rows, std::uint32_t row_bytes, std::uint32_t at,
                                      std::uint32_t begin, std::uint32_t bytes, ptx::Swizzle swizzle) {
   const std::uint32_t columns = row_bytes / 2;
-  std::vector<std::uint16_t> tile(rows * columns);
+  std::vector<std::uint16_t> tile(std::size_t{rows} * columns);
   std::iota(tile.begin(), tile.end(), std::uint16_t{0});
   const DeviceArray<std::uint16_t> source(tile, "the tile");
   const DeviceArray<std::uint16_t> out(std::vector<std::uint16_t>(bytes / 2), "what arrived");

@@ -96,19 +96,19 @@ template <auto kKernel, typename Grid, typename Arguments = GemmAlone>
 Variant variant_of(Variant given, const Arguments& arguments = {}) {
   using Tile = typename Grid::Tile;
   using Plan = decltype(Grid::plan(nullptr, Shape{}));
-  static constexpr auto plan = [](const Shape& shape) {
+  static constexpr auto kPlan = [](const Shape& shape) {
     return Grid::plan(ptx::kernel_handle(kKernel), shape);
   };
   if (given.tile.m == 0) given.tile = {Tile::kM, Tile::kN, Tile::kK};
   given.kernel = ptx::kernel_handle(kKernel);
-  given.launch_shape = [](const Shape& shape) { return plan(shape).launch; };
+  given.launch_shape = [](const Shape& shape) { return kPlan(shape).launch; };
   given.prepare = [arguments](const Problem& problem) {
     return prepare_kernel<kKernel, Grid>(problem, arguments);
   };
   if constexpr (requires(Plan one) { one.workspace_bytes; })
-    given.workspace_bytes = [](const Shape& shape) { return plan(shape).workspace_bytes; };
+    given.workspace_bytes = [](const Shape& shape) { return kPlan(shape).workspace_bytes; };
   if constexpr (requires(Plan one) { one.busiest_tiles; })
-    given.busiest_tiles = [](const Shape& shape) { return plan(shape).busiest_tiles; };
+    given.busiest_tiles = [](const Shape& shape) { return kPlan(shape).busiest_tiles; };
   return given;
 }
 
