@@ -90,7 +90,7 @@ def draw():
                       "of the speed relative to cuBLASLt over the shapes of the suite, with the slowest and the fastest shape.")
     drawing.caption("The steps against cuBLASLt, at one shape and over many",
                     f"Left: at {pretty_shape(shape)} the steps climb until step {SPLIT} reaches cuBLASLt (dashed). Right: over {count} shapes step {SPLIT} is "
-                    "far slower, and the steps after it narrow that gap.", room=64)
+                    f"slower. Each later step helps some of them, and step {LAST} chooses among all.", room=64)
     drawing.text(20, 92, f"TFLOP/s at {pretty_shape(shape)}", size=12, weight="bold")
     axis(drawing, LEFT, MIDDLE, [(rate / best, str(rate)) for rate in range(0, int(1.1 * best), 200)])
     column = (MIDDLE - LEFT) / len(rates)
@@ -120,7 +120,7 @@ def draw():
         if column >= 50:
             drawing.text(x + 8, place(mean) + (15 if abs(mean - 1) < 0.04 else 4), f"{mean:.2f}", size=12, weight="bold")
         else:
-            drawing.text(x, place(fastest) - 6, f"{mean:.2f}", size=11, anchor="middle", weight="bold")
+            drawing.text(x, place(slowest) + 15, f"{mean:.2f}", size=11, anchor="middle", weight="bold")
         drawing.text(x, place(0) + 17, number, size=12, anchor="middle")
     drawing.text((BESIDE + RIGHT) / 2, place(0) + 42, "dot: geometric mean · line: worst to best", size=11, fill=SOFT, anchor="middle")
     only = ", ".join(number for number, *_ in speeds[:-1]) + " and " + speeds[-1][0] if len(speeds) > 1 else "".join(one[0] for one in speeds)
