@@ -125,7 +125,7 @@ def draw():
     drawing.text((BESIDE + RIGHT) / 2, place(0) + 42, "dot: geometric mean · line: worst to best", size=11, fill=SOFT, anchor="middle")
     only = ", ".join(number for number, *_ in speeds[:-1]) + " and " + speeds[-1][0] if len(speeds) > 1 else "".join(one[0] for one in speeds)
     drawing.text(20, place(0) + 66, f"{record['device']['name']}, bf16, burst mode. A green step is faster than cuBLASLt's best algorithm.", size=12)
-    drawing.text(20, place(0) + 82, f"Right: steps {only}, for which there are records of the suite; each from its newest record.", size=12)
+    drawing.text(20, place(0) + 82, f"Right: steps {only}, each from its newest record of the suite.", size=12)
     return drawing.svg()
 
 
