@@ -59,7 +59,7 @@ __global__ void __launch_bounds__(T::kThreads, T::kCtasPerSm)
 
   WarpgroupTile<T> warpgroup;
   // ANCHOR: main_loop
-  std::uint32_t parity = 0;  // of the phase that completes next
+  std::uint32_t parity = 0;  // the parity of the phase that completes next
   // ANCHOR: k_tiles
   for (int i = 0; i < k_tiles; ++i) {
     // ANCHOR: copy_and_wait

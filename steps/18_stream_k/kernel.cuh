@@ -41,7 +41,7 @@ struct Shared {
 // carry what all 128 threads wrote: a barrier stands before the release and after the acquire.
 template <typename T>
 struct Partials {
-  static constexpr int kVectors = T::kBlocks * T::kN / 2 / 4;  // of a thread
+  static constexpr int kVectors = T::kBlocks * T::kN / 2 / 4;  // per thread
   float4* values;                                              // [slot][warpgroup][vector][thread]
   std::uint32_t* flags;  // [slot][warpgroup]; 1: the partials are there. Zero between launches
 

@@ -39,7 +39,7 @@ struct ModelConstants {
   double apart = 0.825;                             // factor on these where CTAs are at different k
 
   // An epilogue.
-  double epilogue = 1640;           // of a tile of any size
+  double epilogue = 1640;           // clocks, for a tile of any size
   double epilogue_element = 0.047;  // added per element of the tile
   double transposed = 1.19;         // factor on it where rows of the tile are columns of D
 

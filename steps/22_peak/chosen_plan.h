@@ -24,7 +24,7 @@ namespace gemm::step_22 {
 
 /// A prediction that was chosen.
 struct Plan : Prediction {
-  double next_us = 0;  // of the next best tile, doubts included
+  double next_us = 0;  // the time of the next best tile, doubts included
   double host_us = 0;  // processor time that choosing it took
 
   /// How sure the choice is: the share of the time that the next best tile would take longer.

@@ -36,7 +36,7 @@
 
 namespace gemm::step_22 {
 
-inline constexpr std::uint32_t kEndBarrier = 1;  // of the consumers
+inline constexpr std::uint32_t kEndBarrier = 1;  // only the consumers use it
 
 /// Four accumulators of a thread, in 8 columns of the 64 rows of its warpgroup.
 template <typename T>

@@ -111,7 +111,7 @@ struct Branch : BranchNode<Tree<Nodes...>> {
 struct LoadTensor : EmptyNode {
   static constexpr bool kLoads = true;
   bf16 (*subtile)[64];
-  std::uint32_t pairs[2][4];  // of two units, [unit][half], and of the next two
+  std::uint32_t pairs[2][4];  // [unit][half], two units and the next two
 
   __device__ __forceinline__ void previsit(const Place& at) {
     at.loaded->consumer_wait(at.read, at.row / 64 * kAcross + at.column / 64);
@@ -136,7 +136,7 @@ struct LoadTensor : EmptyNode {
 struct StoreTensor : EmptyNode {
   static constexpr bool kStores = true;
   bf16 (*subtile)[64];
-  std::uint32_t pairs[4];  // of two units, [unit][half]
+  std::uint32_t pairs[4];  // [unit][half], two units
 
   __device__ __forceinline__ void previsit(const Place& at) { subtile = at.stored->d[at.buffer]; }
   __device__ __forceinline__ void visit(float (&x)[2], int unit, int half) {

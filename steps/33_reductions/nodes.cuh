@@ -33,7 +33,7 @@ inline constexpr int kTileColumns = 192;
 /// A tile's sums, in shared memory.
 struct TileSums {
   alignas(8) float of_warp[4][kTileColumns];  // [warp][n]
-  std::uint32_t is_last;                      // of those whose sums are added
+  std::uint32_t is_last;                      // whether this CTA is the last whose sums are added
 };
 
 /// Step 32's place in D, and where a tile's sums go.

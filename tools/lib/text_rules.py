@@ -1,4 +1,4 @@
-"""Plain rules for the text files of the repository: ends of lines and files, that Python parses, and retired words.
+"""Plain rules for the text files of the repository: ends of lines and files, that Python parses, retired words, and two habits of style.
 
 Usage: text_rules.py FILE...    prints what it finds as FILE:LINE: RULE, and fails if there was anything
 """
@@ -14,6 +14,22 @@ CONFLICT = re.compile(rb"^(<<<<<<<|>>>>>>>) ")
 # Two blanks end a line of a Markdown file on purpose; anywhere else blanks at the end are an accident.
 BLANKS = re.compile(rb"[ \t]$")
 BLANKS_MARKDOWN = re.compile(rb"([^ ] | {3,}|\t)$")
+
+
+# Two habits of these pages that docs/style.md has pairs for. Rows of tables are left out: many are generated.
+PER = re.compile(r"(?m)^(?!\|).*?\b((?:\d[\d.,]*|one|two|three|four|eight) (?:bytes?|FLOP|registers?|CTAs?|tiles?|threads?|operations?|instructions?|"
+                 r"clocks?|loads|stores|outputs?) an? (?:clock|SM|CTA|thread|warp|warpgroup|block|tile|k-tile|launch|layer|group|stage|row))\b")
+HEADLESS = re.compile(r"(?m)^ *[^ /].*?//[/<]* (of .*)$")
+
+
+def style_findings(path, text):
+    """(line, what to say) of what a machine can see of the style of a page, or of a comment of a lesson."""
+    if path.endswith(".md") and path != "docs/style.md":
+        for found in PER.finditer(text):
+            yield text.count("\n", 0, found.start(1)) + 1, f"'{found[1]}': a rate has 'per' (docs/style.md)"
+    if path.startswith("steps/") and path.endswith((".cuh", ".h")):
+        for found in HEADLESS.finditer(text):
+            yield text.count("\n", 0, found.start(1)) + 1, f"'{found[1]}': 'of' lacks its noun (docs/style.md)"
 
 
 def findings(path):
@@ -38,7 +54,8 @@ def findings(path):
             ast.parse(content, path)
         except SyntaxError as error:
             yield f"{error.lineno}: not Python: {error.msg}"
-    for number, finding in retired_words.findings(path, content.decode(errors="replace")):
+    text = content.decode(errors="replace")
+    for number, finding in (*retired_words.findings(path, text), *style_findings(path, text)):
         yield f"{number}: {finding}"
 
 

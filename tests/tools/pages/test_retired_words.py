@@ -7,6 +7,7 @@ from sandbox import ROOT, SandboxTest
 
 sys.path.insert(0, str(ROOT / "tools/lib"))
 import retired_words  # noqa: E402 pylint: disable=wrong-import-position
+import text_rules  # noqa: E402 pylint: disable=wrong-import-position
 
 ORDINARY = """A thread starts, and the rest of a tile is left; hold it, add it, take it in turn. The sum of a series. It turns.
 Turns a pointer into a report. Turns are taken. The other one, there, where, here, this, history, head, sheet, theirs.
@@ -73,6 +74,22 @@ class RetiredWords(unittest.TestCase):
     def test_every_exception_has_a_reason(self):
         for place, what, why in retired_words.ALLOWED:
             self.assertTrue(place and what and why)
+
+
+class Style(unittest.TestCase):
+    """The habits that a machine can see: a rate without per, and a comment of a lesson that begins with of."""
+
+    def test_a_rate_has_per(self):
+        found = list(text_rules.style_findings("docs/a.md", "A kernel has 64 registers a thread.\n| 64 registers a thread |\nIt has 64 registers per thread, "
+                                                            "and the bytes a warp requests are 8.\n"))
+        self.assertEqual(found, [(1, "'64 registers a thread': a rate has 'per' (docs/style.md)")])
+        self.assertEqual(list(text_rules.style_findings("docs/style.md", "64 registers a thread\n")), [])
+
+    def test_a_comment_has_its_noun(self):
+        text = "int a;  // of a thread\n// of a sentence that began above\nint b;  // accumulators of a thread\n"
+        self.assertEqual(list(text_rules.style_findings("steps/11_new/kernel.cuh", text)),
+                         [(1, "'of a thread': 'of' lacks its noun (docs/style.md)")])
+        self.assertEqual(list(text_rules.style_findings("tests/a.h", text)), [])
 
 
 class Lint(SandboxTest):
