@@ -25,6 +25,7 @@ HEADLESS = re.compile(r"(?m)^ *[^ /].*?//[/<]* (of .*)$")
 def style_findings(path, text):
     """(line, what to say) of what a machine can see of the style of a page, or of a comment of a lesson."""
     if path.endswith(".md") and path != "docs/style.md":
+        text = re.sub(r"(?ms)^```.*?^```$", lambda block: "\n" * block[0].count("\n"), text)  # messages are quoted as they are
         for found in PER.finditer(text):
             yield text.count("\n", 0, found.start(1)) + 1, f"'{found[1]}': a rate has 'per' (docs/style.md)"
     if path.startswith("steps/") and path.endswith((".cuh", ".h")):

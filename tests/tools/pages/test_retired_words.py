@@ -81,7 +81,7 @@ class Style(unittest.TestCase):
 
     def test_a_rate_has_per(self):
         found = list(text_rules.style_findings("docs/a.md", "A kernel has 64 registers a thread.\n| 64 registers a thread |\nIt has 64 registers per thread, "
-                                                            "and the bytes a warp requests are 8.\n"))
+                                                            "and the bytes a warp requests are 8.\n```\n64 registers a thread\n```\n"))
         self.assertEqual(found, [(1, "'64 registers a thread': a rate has 'per' (docs/style.md)")])
         self.assertEqual(list(text_rules.style_findings("docs/style.md", "64 registers a thread\n")), [])
 
