@@ -1,4 +1,4 @@
-"""Plain rules for the text files of the repository: ends of lines and files, that Python parses, retired words, and two habits of style.
+"""Plain rules for the text files of the repository: ends of lines and files, that Python parses, retired words, and three habits of style.
 
 Usage: text_rules.py FILE...    prints what it finds as FILE:LINE: RULE, and fails if there was anything
 """
@@ -16,9 +16,10 @@ BLANKS = re.compile(rb"[ \t]$")
 BLANKS_MARKDOWN = re.compile(rb"([^ ] | {3,}|\t)$")
 
 
-# Two habits of these pages that docs/style.md has pairs for. Rows of tables are left out: many are generated.
+# Three habits of these pages that docs/style.md has pairs for. Rows of tables are left out: many are generated.
 PER = re.compile(r"(?m)^(?!\|).*?\b((?:\d[\d.,]*|one|two|three|four|eight) (?:bytes?|FLOP|registers?|CTAs?|tiles?|threads?|operations?|instructions?|"
                  r"clocks?|loads|stores|outputs?) an? (?:clock|SM|CTA|thread|warp|warpgroup|block|tile|k-tile|launch|layer|group|stage|row))\b")
+SPACE = re.compile(r"\b((?:behind|in front of) (?:the|a|an|its|each|every|this|that) (?:fence|wait|arrival|release|acquire|exit|launch|store|load)s?)\b")
 HEADLESS = re.compile(r"(?m)^ *[^ /].*?//[/<]* (of .*)$")
 
 
@@ -28,6 +29,8 @@ def style_findings(path, text):
         text = re.sub(r"(?ms)^```.*?^```$", lambda block: "\n" * block[0].count("\n"), text)  # messages are quoted as they are
         for found in PER.finditer(text):
             yield text.count("\n", 0, found.start(1)) + 1, f"'{found[1]}': a rate has 'per' (docs/style.md)"
+        for found in SPACE.finditer(text):
+            yield text.count("\n", 0, found.start(1)) + 1, f"'{found[1]}': events come before and after each other (docs/style.md)"
     if path.startswith("steps/") and path.endswith((".cuh", ".h")):
         for found in HEADLESS.finditer(text):
             yield text.count("\n", 0, found.start(1)) + 1, f"'{found[1]}': 'of' lacks its noun (docs/style.md)"

@@ -77,13 +77,17 @@ class RetiredWords(unittest.TestCase):
 
 
 class Style(unittest.TestCase):
-    """The habits that a machine can see: a rate without per, and a comment of a lesson that begins with of."""
+    """The habits that a machine can see: a rate without per, words of space for time, and a comment of a lesson that begins with of."""
 
     def test_a_rate_has_per(self):
         found = list(text_rules.style_findings("docs/a.md", "A kernel has 64 registers a thread.\n| 64 registers a thread |\nIt has 64 registers per thread, "
                                                             "and the bytes a warp requests are 8.\n```\n64 registers a thread\n```\n"))
         self.assertEqual(found, [(1, "'64 registers a thread': a rate has 'per' (docs/style.md)")])
         self.assertEqual(list(text_rules.style_findings("docs/style.md", "64 registers a thread\n")), [])
+
+    def test_events_come_before_and_after(self):
+        found = list(text_rules.style_findings("docs/a.md", "The thread is one phase behind the barrier.\nIt needs a fence behind the wait.\n"))
+        self.assertEqual(found, [(2, "'behind the wait': events come before and after each other (docs/style.md)")])
 
     def test_a_comment_has_its_noun(self):
         text = "int a;  // of a thread\n// of a sentence that began above\nint b;  // accumulators of a thread\n"
