@@ -64,14 +64,14 @@ __global__ void __launch_bounds__(T::kThreads, T::kCtasPerSm) cp_async_multistag
       const bool last = k + 16 == T::kK;
       if (last) {
         ptx::cp_async_wait_group<kStages - 2>();  // k-tile i + 1 has arrived
-        __syncthreads();  // for all threads' copies, and all have finished reading k-tile i
+        __syncthreads();  // all threads' copies have arrived, and all threads have read k-tile i
         read = read + 1 == kStages ? 0 : read + 1;
       }
       // ANCHOR: multiply_fragments
       if (!last || i + 1 < k_tiles) {
         warp.load(fragments[(k / 16 + 1) % 2], shared.stage[read], (k + 16) % T::kK);
       }
-      if (k == 0) {  // after the first loads of fragments: the multiplication waits for those
+      if (k == 0) {  // after the first fragment loads, because the next multiplication needs these
         const int ahead = i + kStages - 1;
         if (ahead < k_tiles) copy(write, ahead);
         ptx::cp_async_commit_group();
