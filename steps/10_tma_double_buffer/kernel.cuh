@@ -47,7 +47,7 @@ __global__ void __launch_bounds__(T::kThreads, T::kCtasPerSm)
   if (threadIdx.x == 0) {
     for (std::uint64_t& barrier : shared.full) ptx::mbarrier_init(&barrier, 1);
     ptx::fence_mbarrier_init_release_cluster();
-    load(0);  // prologue: this thread initialised the barrier, it need not wait for the others
+    load(0);  // prologue: this thread initialised the barriers, so it need not wait for others
   }
   __syncthreads();
   // ANCHOR_END: prologue

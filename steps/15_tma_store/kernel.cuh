@@ -139,7 +139,7 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
       // ANCHOR: tile
       const TilePosition tile = tile_at(index, tiles, raster);
       warpgroup.template wait<0>();
-      release_stage();  // now the last k-tile's stage matters too: the next tile's k-tiles come
+      release_stage();  // the last k-tile's stage must be released now: the next tile will reuse it
       // ANCHOR: store_and_wait
       // ANCHOR: store_call
       store_tile<T, kLate>(warpgroup, shared.d[warp / 4], &d_map, tile.m * T::kM, tile.n * T::kN);

@@ -165,7 +165,7 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
       }
       const TilePosition tile = cluster_tile(tile_at(index, tiles, raster), cluster);
       warpgroup.template wait<0>();
-      release_stage();  // now the last k-tile's stage matters too: the next tile's k-tiles come
+      release_stage();  // the last k-tile's stage must be released now: the next tile will reuse it
       store_tile<T>(warpgroup, shared.d[warp / 4], &d_map, tile.m * T::kM, tile.n * T::kN);
       // ANCHOR_END: consumer
     }
