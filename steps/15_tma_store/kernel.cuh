@@ -55,7 +55,7 @@ __device__ __forceinline__ void store_tile(const WarpgroupTile<T>& warpgroup, bf
       if (stores) ptx::cp_async_bulk_wait_group_read<kLate ? 1 : 0>();
       ptx::bar_sync(barrier, 128);
 #pragma unroll
-      for (int unit = 0; unit < 8; unit += 2) {  // a unit is 8 columns; stmatrix x4 writes two
+      for (int unit = 0; unit < 8; unit += 2) {  // a unit is 8 columns wide; stmatrix.x4 writes two
         const float* accumulators = &warpgroup.accumulators[block][(column / 8 + unit) * 4];
         const std::uint32_t pairs[4] = {ptx::cvt_rn_bf16x2_f32(accumulators[0], accumulators[1]),
                                         ptx::cvt_rn_bf16x2_f32(accumulators[2], accumulators[3]),

@@ -117,10 +117,10 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
 
   if (threadIdx.x == 0) {
     // ANCHOR: init
-    ring.init(T::kWarpgroups * C::kPeers);  // a stage is free when all that are sent its bytes have read it
+    ring.init(T::kWarpgroups * C::kPeers);  // a stage is free when every CTA that gets its bytes has read it
     ptx::fence_mbarrier_init_release_cluster();
   }
-  ptx::barrier_cluster_arrive();  // no CTA signals a barrier of a peer that is not initialised
+  ptx::barrier_cluster_arrive();  // no CTA may signal a peer's barrier before it is initialised
   ptx::barrier_cluster_wait();
   // ANCHOR_END: init
 
@@ -141,7 +141,7 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
   } else {  // a consumer warpgroup
     ptx::setmaxnreg_inc<Roles<T>::kConsumerRegisters>();
     // ANCHOR: release
-    const int peer = static_cast<int>(threadIdx.x) % 128;  // thread i of a warpgroup tells CTA i
+    const int peer = static_cast<int>(threadIdx.x) % 128;  // thread i of a warpgroup signals CTA i
     const bool releases = peer < C::kCtas && cluster.is_peer(peer);
     WarpgroupTile<T> warpgroup;
     PipelineState<kStages> read{0, 0};

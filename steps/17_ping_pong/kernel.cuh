@@ -63,7 +63,7 @@ struct OrderedBarrier {
     phase[at] ^= 1;
   }
   __device__ __forceinline__ void arrive(OrderedStage at) {
-    __syncwarp();  // lane 0 speaks for its warp: every lane has waited for what the warp waited for
+    __syncwarp();  // lane 0 arrives for the whole warp, so every lane must have finished its waits
     if (threadIdx.x % 32 == 0) ptx::mbarrier_arrive(&shared.order[at][1 - consumer]);
     // ANCHOR_END: ordered_wait
   }
@@ -90,7 +90,7 @@ __global__ void __launch_bounds__(Roles<T, kConsumers>::kThreads, 1)
     }
     ptx::fence_mbarrier_init_release_cluster();
   }
-  ptx::barrier_cluster_arrive();  // no CTA signals a barrier of a peer that is not initialised
+  ptx::barrier_cluster_arrive();  // no CTA may signal a peer's barrier before it is initialised
   ptx::barrier_cluster_wait();
 
   if (warp >= Roles<T, kConsumers>::kProducerWarp) {
