@@ -19,14 +19,14 @@ using Place = EpiloguePlace;
 struct EmptyNode {
   static constexpr int kShared = 0;                 // elements of shared memory per consumer
   __device__ void begin(const Place&) {}            // before the tile is multiplied
-  __device__ void begin_loop(const Place&) {}       // a subtile begins; its buffer is not free yet
+  __device__ void begin_loop(const Place&) {}       // a subtile begins; its buffer is not yet free
   __device__ void previsit(const Place&) {}         // after a barrier: begin's writes are visible
   __device__ void visit(float (&)[2], int, int) {}  // a fragment: two neighbours, [unit][half]
   __device__ void reduce(bf16 (*)[64]) {}           // this thread's fragments are in the buffer
-  __device__ void postreduce(const Place&) {}       // last chance to write what a TMA store takes
-  __device__ void tma_store(const Place&) {}        // one thread, with D's store
+  __device__ void postreduce(const Place&) {}       // the last chance to write data for a TMA store
+  __device__ void tma_store(const Place&) {}        // in one thread, with D's store
   __device__ void end_loop(const Place&) {}
-  __device__ void end(const Place&) {}  // all stores of the tile are issued
+  __device__ void end(const Place&) {}  // all of the tile's stores have been issued
 };
 // ANCHOR_END: empty_node
 
