@@ -47,11 +47,11 @@ enum class Phase { kOut, kIn, kAny };
 // ANCHOR: issue_order
 template <Phase kPhase>
 struct IssueOrder {
-  static constexpr std::uint32_t kFirst = 3;  // 0 is __syncthreads', 1 and 2 are the stores'
+  static constexpr std::uint32_t kFirst = 3;  // 0 is for __syncthreads, 1 and 2 are for the stores
   static constexpr std::uint32_t kThreads = 256;
   std::uint32_t me = static_cast<std::uint32_t>(warp_index()) / 4;
 
-  /// Before the first turn, which is that of warpgroup 0.
+  /// Before the first turn, which is warpgroup 0's.
   __device__ __forceinline__ void begin() const {
     if (kPhase == Phase::kOut && me == 1) pass();
   }
@@ -62,7 +62,7 @@ struct IssueOrder {
   __device__ __forceinline__ void pass() const {
     if constexpr (kPhase == Phase::kOut) ptx::bar_arrive(kFirst + 1 - me, kThreads);
   }
-  /// After the last turn, that of warpgroup 1, so that no barrier stays half full.
+  /// After the last turn, which is warpgroup 1's, so that no barrier is left half full.
   __device__ __forceinline__ void end() const {
     if (kPhase == Phase::kOut && me == 0) wait();
   }
