@@ -106,7 +106,7 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
                 sums, fragments[half][slab], ptx::advanced(b, 32 * slab), group > 0 || half > 0 || slab > 0);
           ptx::wgmma_commit_group();
           read.advance();
-          warpgroup.template wait<1>();  // the k-tile before: its fragments and its stage are free
+          warpgroup.template wait<1>();  // the previous k-tile: its fragments and its stage are free
           if (half > 0 || group > 0) release_stage();
           // ANCHOR_END: widen_under_wgmma
         }

@@ -43,7 +43,7 @@ struct Chain {
       layer.begin = i * columns(gemm.shape);
       layer.end = std::min(n, layer.begin + columns(gemm.shape));
       ptx::LaunchShape shape = layer_shape(m, layer.end - layer.begin);
-      shape.dependent = kDependent && i > 0;  // the first one waits for whatever came before
+      shape.dependent = kDependent && i > 0;  // the first launch waits for all earlier work
       ptx::launch(kKernel, shape, stream, gemm, layer, operand_map<T>(layer.a, m, k, T::kM), b_map);
       // ANCHOR_END: launch_layers
       layer.a = layer.next;

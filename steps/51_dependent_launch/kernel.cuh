@@ -55,7 +55,7 @@ struct Order {
 };
 
 // ANCHOR: loads
-/// Loads the CTA's weights. No launch writes them, so the first ones need not wait for the layer before.
+/// Loads the CTA's weights. No launch writes them, so the first ones need not wait for the previous layer.
 template <typename How>
 __device__ __forceinline__ void load_weights(Shared& shared, const ptx::TensorMap* map, int column,
                                              int k_tiles) {
@@ -64,14 +64,14 @@ __device__ __forceinline__ void load_weights(Shared& shared, const ptx::TensorMa
   for (int i = 0; i < k_tiles; ++i) {
     if (How::kTrigger == Trigger::kAhead && i == std::max(0, k_tiles - How::kAhead))
       ptx::griddepcontrol_launch_dependents();
-    // Lesson: a full ring in flight is a long queue for the memory. The last stores of the layer before, its
-    // completion and the first activations have to wait in that queue, too.
+    // Lesson: a full ring in flight is a long queue for memory. The last stores of the previous layer, its
+    // completion and the first activations have to wait in that queue as well.
     if (i == How::kEarly) ptx::griddepcontrol_wait();
     load_next(shared.weights, fill, map, i, column);
   }
 }
 
-/// Loads the activations, which the layer before has written.
+/// Loads the activations, which the previous layer has written.
 __device__ __forceinline__ void load_activations(Shared& shared, const ptx::TensorMap* map, int row,
                                                  int k_tiles) {
   PipelineState<Tile::kStages> fill{0, 1};

@@ -74,7 +74,7 @@ struct Speculation {
 
   __device__ __forceinline__ bool find(int index, GroupTile& tile) {
     // ANCHOR: find_tile
-    while (index >= at.end) {  // not in the group that the tile before was in
+    while (index >= at.end) {  // not in the same group as the previous tile
       const unsigned behind = __ballot_sync(kWholeWarp, index < through);
       if (behind != 0) {
         const int lane = __ffs(static_cast<int>(behind)) - 1;
@@ -119,7 +119,7 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
     // ANCHOR: producer_and_end
     // ANCHOR: producer
     if (warp == Roles<T>::kProducerWarp) {
-      const bool issues = ptx::elect_sync();  // one lane loads, all of them search
+      const bool issues = ptx::elect_sync();  // one lane loads, but all lanes search
       PipelineState<kStages> fill{0, 1};
       for (; search.find(index, tile); index += step) {
         for (int i = 0; issues && i < k_tiles; ++i) {
