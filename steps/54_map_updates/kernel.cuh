@@ -114,8 +114,8 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
         }
         for (int i = 0; issues && i < k_tiles; ++i) {
           ring.producer_acquire(fill, i);
-          // The consumers store with this map after the last k-tile. While the ring is full the fence delays
-          // nobody, and the copy engine fetches the map now, not when the tile's first store needs it.
+          // The consumers store with this map after the last k-tile. While the ring is full, the fence delays
+          // no role, and the copy engine fetches the map now, before the tile's first store needs it.
           if (another && i == std::min(kStages, k_tiles - 1)) {
             acquire<kMaps == 0>(of_group.d);
             ptx::prefetch_tensormap(&of_group.d);
@@ -137,7 +137,7 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
       for (; search.find(index, tile); index += step) {
         // ANCHOR: change_map
         if (!slot.enter(search.at.group)) continue;
-        __syncwarp();  // all lanes have made the copy, and read it for the group before
+        __syncwarp();  // every lane has written the copy, or read it for the previous group
         if (changes) {
           const PlacedGroup* const group = &groups.groups[search.at.group];
           replace(copy.a, ptx::ld_global(&group->a), search.at.rows.end, ptx::ld_global(&group->a_pitch));

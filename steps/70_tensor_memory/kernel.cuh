@@ -85,7 +85,7 @@ __device__ __forceinline__ void store(const Gemm& gemm, std::uint32_t d, int til
   for (int column = 0; column < T::kN; column += 32) {
     float values[32];
     ptx::tcgen05_ld_32x32b_x32(values, lanes + static_cast<std::uint32_t>(column));
-    ptx::tcgen05_wait_ld();  // until here the registers belong to the load
+    ptx::tcgen05_wait_ld();  // until here, the registers belong to the load
 
     // ANCHOR_END: read_accumulators
 #pragma unroll
@@ -131,7 +131,7 @@ __global__ void __launch_bounds__(T::kThreads, T::kCtasPerSm)
   // ANCHOR: issuer
   if (warp == 0 && ptx::elect_sync()) {
     // ANCHOR: k_tiles
-    std::uint32_t parity = 0;  // names the phase of both barriers that completes next
+    std::uint32_t parity = 0;  // parity of the phase that completes next at both barriers
     for (int i = 0; i < k_tiles; ++i) {
       load_tiles<T>(shared.tiles, &shared.full, &a_map, &b_map, tile_row, tile_column, i * T::kK);
       ptx::mbarrier_wait_parity(&shared.full, parity, {"issuer", "full", 0, i});

@@ -82,7 +82,7 @@ __global__ void __launch_bounds__(kThreads, T::kCtasPerSm)
     // ANCHOR: tile_loop
     // ANCHOR: issuer
     PipelineState<kStages> read{0, 0};  // the issuer's: elect.sync chooses the same lane every time
-    std::uint32_t parity = 0;           // that of the phase of `done` which this tile completes
+    std::uint32_t parity = 0;           // parity of the `done` phase that this tile completes
     for (int index = first; index < tiles.count(); index += step) {
       if (warp == 0 && ptx::elect_sync()) {
         for (int i = 0; i < k_tiles; ++i) {

@@ -69,7 +69,7 @@ struct Accumulators {
   // after it may the warp hand the accumulator back. The fence is for the issuer's next multiplication.
   __device__ __forceinline__ void release(State at) {
     ptx::tcgen05_fence_before_thread_sync();
-    __syncwarp();  // lane 0 speaks for its warp
+    __syncwarp();  // lane 0 arrives for its warp
     if (threadIdx.x % 32 == 0) ptx::mbarrier_arrive(&empty[at.stage]);
     // ANCHOR_END: accumulator_ring
   }

@@ -60,7 +60,7 @@ __device__ __forceinline__ void load_half(WgmmaTiles<Half<T>>& tiles, std::uint6
                                           const ptx::TensorMap* a_map, const ptx::TensorMap* b_map,
                                           TilePosition tile, int k0, const Pair& pair) {
   // ANCHOR: load_for_pair
-  // Lesson: the bytes land in this CTA, and the leader's mbarrier counts them. It expects those of both.
+  // Lesson: the bytes land in this CTA, and the leader's mbarrier counts them. It expects both CTAs' bytes.
   const std::uint32_t leader_full = ptx::mapa(ptx::shared_address(full), kLeader);
   if (pair.rank == kLeader) ptx::mbarrier_arrive_expect_tx(full, 2 * WgmmaTiles<Half<T>>::kBytes);
 #pragma unroll

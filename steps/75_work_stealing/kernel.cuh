@@ -59,7 +59,7 @@ struct Requests {
   }
 
   // ANCHOR: ask
-  /// The schedulers of both CTAs call it. The leader's requests, when the last response there has been read.
+  /// Both CTAs' schedulers call it. The leader's requests a tile when the slot's last response has been read.
   __device__ __forceinline__ void request(State at, const Pair& pair) {
     if (pair.rank == kLeader)
       ptx::mbarrier_wait_parity_cluster(&taken[at.stage], at.phase ^ 1, {"scheduler", "taken", at.stage, 0});
