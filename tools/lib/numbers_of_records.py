@@ -198,6 +198,10 @@ def make_number(specification, old, document):
         if value in ("geometric_mean", "worst") and "shape" not in options:  # over all shapes of the record
             ratios = [only(shape["contestants"], word, relative(path))["to_cublaslt"]["median"] for shape in record["shapes"]]
             return of_distribution(summary(ratios), value, digits)
+        kind, _, other = value.partition("=")
+        if kind == "mean_times" and other:  # geometric mean over all shapes
+            found = [[only(shape["contestants"], one, relative(path)) for one in (word, other)] for shape in record["shapes"]]
+            return of_distribution(summary([b["median_us"] / a["median_us"] for a, b in found]), "geometric_mean", digits or 2)
     elif kind != "counters":
         raise UserError(f"a number in a sentence comes from a timed run, the suite or counters, not from {relative(path)}.")
     shape = find_shape(record, options["shape"]) if "shape" in options else default_shape(record)

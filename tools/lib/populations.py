@@ -22,16 +22,18 @@ def geometric_mean(values):
 def population(record):
     """Numbers of each shape, in the record's order: `speed` of what chose by shape and `best` of the fastest variant, both
     relative to cuBLASLt; `regret`, the time of the choice over that of the fastest variant; `off_sectors`, the speed where K
-    or N is an odd multiple of 8."""
+    or N is an odd multiple of 8. A race in which no other variant ran has neither `best` nor `regret`."""
     values = {"speed": [], "best": [], "regret": [], "off_sectors": []}
     for shape in record["shapes"]:
         chosen = next((c for c in shape["contestants"] if "choice" in c and c["to_cublaslt"]["median"]), None)
         if chosen is None:
             continue
-        fastest = min((c for c in shape["contestants"] if c["name"] == chosen["name"]), key=lambda c: c["median_us"])
+        variants = [c for c in shape["contestants"] if c["name"] == chosen["name"]]
         values["speed"].append(chosen["to_cublaslt"]["median"])
-        values["best"].append(fastest["to_cublaslt"]["median"])
-        values["regret"].append(chosen["median_us"] / fastest["median_us"])
+        if len(variants) > 1:
+            fastest = min(variants, key=lambda c: c["median_us"])
+            values["best"].append(fastest["to_cublaslt"]["median"])
+            values["regret"].append(chosen["median_us"] / fastest["median_us"])
         if shape["k"] % 16 or shape["n"] % 16:
             values["off_sectors"].append(values["speed"][-1])
     if not values["speed"]:
@@ -56,6 +58,8 @@ def bound(shape):
 
 def summary(numbers, worst=min):
     """What a distribution adds up to: SUMMARY of it."""
+    if not numbers:
+        raise UserError("the race over random shapes has no such numbers: no other variant ran, or no shape is of this kind.")
     ordered = sorted(numbers, reverse=worst is max)
     return {"count": len(ordered), "geometric_mean": geometric_mean(ordered), "tenth": ordered[len(ordered) // 10], "worst": ordered[0]}
 
