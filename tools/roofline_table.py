@@ -60,8 +60,8 @@ def hierarchy(record):
     l2_latency = record.value("latency.l2", working_set_mib=4)
     dram_latency = record.value("latency.dram", region_mib=256)
     rows = [
-        row("registers", f"{binary(4 * device['registers_per_sm'])} an SM", 0, 0, record.value("latency.ffma")),
-        row("shared memory", f"{binary(device['shared_bytes_per_sm'])} an SM", record.shared_per_clock(),
+        row("registers", f"{binary(4 * device['registers_per_sm'])} per SM", 0, 0, record.value("latency.ffma")),
+        row("shared memory", f"{binary(device['shared_bytes_per_sm'])} per SM", record.shared_per_clock(),
             record.shared(), record.value("latency.shared")),
         row("L1", "what shared memory leaves of the same array", l1, l1 * record.sms() * clock * 1e-3,
             record.value("latency.l1")),
@@ -84,7 +84,7 @@ def ridges(record):
         rows.append([name, digits(rate)] + [digits(throughput / rate) for _, throughput, _ in units])
     headings = ["bytes from", "TB/s"] + [f"{name}, {digits(throughput)} TFLOP/s" for name, throughput, _ in units]
     return markdown(headings, [False] + [True] * (len(headings) - 1), rows) + caption(
-        record, "FLOP for each byte from which on the unit, not the level, is the limit. ")
+        record, "The number of FLOP per byte above which the unit, and not the level, is the limit. ")
 
 
 def tiles(record):
@@ -95,7 +95,7 @@ def tiles(record):
         intensity = tile_intensity(m, n)
         rows.append([f"{m}×{n}", digits(intensity)] + [digits(rate / intensity) for _, _, rate in units] +
                     [digits(intensity * record.l2())])
-    headings = ["tile of D", "FLOP/byte"] + [f"{name} wants (bytes/clock/SM)" for name, _, _ in units] + [
+    headings = ["tile of D", "FLOP/byte"] + [f"{name} needs (bytes/clock/SM)" for name, _, _ in units] + [
         "the L2 feeds (TFLOP/s)"]
     return markdown(headings, [False] + [True] * (len(headings) - 1), rows) + caption(
         record, f"The L2 delivers {digits(supply)} bytes/clock/SM. ")
@@ -109,7 +109,7 @@ def warp_tiles(record):
         accumulators = m * n // 32
         rows.append([f"{m}×{n}", str(accumulators), digits(tile_intensity(m, n)), digits(wanted),
                      f"{100 * wanted / record.shared_per_clock():.0f} %"])
-    return markdown(["part of a warp", "accumulators a thread", "FLOP/byte", "mma.sync wants (bytes/clock/SM)",
+    return markdown(["part of a warp", "accumulators per thread", "FLOP/byte", "mma.sync needs (bytes/clock/SM)",
                      "of shared memory"], [False, True, True, True, True], rows) + caption(record)
 
 
@@ -172,9 +172,9 @@ def near_and_far(record):
 
 def arithmetic(record):
     rows = []
-    for name, parameter, title in (("fma", "warps", "FFMA, {} warps an SM"), ("mma_sync", "warps",
-                                   "mma.sync m16n8k16, {} warps an SM"),
-                                   ("wgmma", "warpgroups", "wgmma m64n256k16, {} warpgroup(s) an SM")):
+    for name, parameter, title in (("fma", "warps", "FFMA, {} warps per SM"), ("mma_sync", "warps",
+                                   "mma.sync m16n8k16, {} warps per SM"),
+                                   ("wgmma", "warpgroups", "wgmma m64n256k16, {} warpgroup(s) per SM")):
         for figure in record.figures(name + ".rate"):
             parameters = figure["parameters"]
             record.used.append(figure)
@@ -205,7 +205,7 @@ def clocks_row(record, name, title, parameters):
     return [title, str(parameters["expected_wavefronts"]), f"{clocks:.1f}", f"{rate:.1f}"]
 
 
-HEADINGS = ["wavefronts by the rules", "measured clocks an instruction", "bytes/clock/SM"]
+HEADINGS = ["wavefronts by the rules", "measured clocks per instruction", "bytes/clock/SM"]
 
 
 def conflicts(record):

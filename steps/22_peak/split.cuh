@@ -73,7 +73,7 @@ struct SplitShared {
   /// This CTA's own. They lie where the k-tiles were, when all of those are multiplied.
   __device__ __forceinline__ Units<T>& own() { return reinterpret_cast<Units<T>&>(ring.stage); }
   static_assert(T::kBlocks == 1, "a unit is 8 columns of the tile");
-  static_assert(sizeof(Units<T>) <= sizeof(Ring<T, kStages>::stage), "the ring's barriers lie behind");
+  static_assert(sizeof(Units<T>) <= sizeof(Ring<T, kStages>::stage), "the ring's barriers lie after");
 };
 
 /// What the host decides.

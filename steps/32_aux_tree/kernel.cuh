@@ -184,7 +184,7 @@ inline const Step kStep{
     .epilogue = {.bias = Bias::kColumn, .activation = Activation::kRelu, .auxiliary = kResidual},
     .variants = {
         variant<Biased<Activate<relu>, Residual>, kResidual, Activation::kRelu>(
-            "residual", "ReLU, and a residual behind it"),
+            "residual", "ReLU, and a residual after it"),
         variant<Biased<StoreTensor, Activate<gelu_tanh>>, kPreActivation, Activation::kGelu>(
             "gelu_aux", "GELU; the pre-activation goes out"),
         variant<Biased<StoreTensor, Activate<relu>>, kPreActivation, Activation::kRelu>(

@@ -160,6 +160,6 @@ inline const Step kStep{
         variant<true, true, Order<Tile::kStages>>("full_ring", "a whole ring of weights before the wait"),
         variant<true, false>("graph", "a graph in which each launch waits for the last"),
         variant<false, true>("stream_pdl", "launches into a stream that overlap"),
-        variant<false, false>("stream", "launches into a stream, one behind the other")}};
+        variant<false, false>("stream", "launches into a stream, one after the other")}};
 
 }  // namespace gemm::step_51

@@ -210,7 +210,7 @@ inline const Step kStep{
     .unit = MathUnit::kWgmma,
     .architecture = Architecture::kSm90a,
     .contract = {.n_multiple = 8, .k_multiple = 8},
-    .variants = {variant<Tile128x256, 4, 3>("three_maps", "given back behind the next group's first tile"),
+    .variants = {variant<Tile128x256, 4, 3>("three_maps", "given back after the next group's first tile"),
                  variant<Tile128x256, 4, 2>("two_maps", "given back before the next group's first tile"),
                  variant<Tile128x256, 4, 1>("one_map", "made when the group before has no copy in flight"),
                  variant<Tile128x256, 4, 0>("host_maps", "the host makes the maps of all groups")}};

@@ -83,9 +83,8 @@ TEST_CASE("a bias that begins at an odd element is refused for columns, and read
     if (problem.epilogue.bias == Bias::kRow) {
       CHECK_NOTHROW(gemm::prepare(variant, problem));
     } else {
-      CHECK_THROWS_WITH(
-          gemm::prepare(variant, problem),
-          "the bias begins 2 bytes behind a multiple of 4: its address must be a multiple of 4");
+      CHECK_THROWS_WITH(gemm::prepare(variant, problem),
+                        "the bias begins 2 bytes after a multiple of 4: its address must be a multiple of 4");
     }
   }
 }

@@ -216,17 +216,16 @@ TEST_CASE("groups that no tensor map can describe are refused before anything ru
   CHECK(with([](PlacedGroup& group) { group.rows = 2147483647; }) ==
         "group 1 has 2147483647 rows: a group has at most 1073741824");
   CHECK(with([](PlacedGroup& group) { group.a += 4; }) ==
-        "A of group 1 begins 8 bytes behind a multiple of 16: its address must be a multiple of 16");
+        "A of group 1 begins 8 bytes after a multiple of 16: its address must be a multiple of 16");
   CHECK(with([](PlacedGroup& group) { group.d += 1; }) ==
-        "D of group 1 begins 2 bytes behind a multiple of 16: its address must be a multiple of 16");
+        "D of group 1 begins 2 bytes after a multiple of 16: its address must be a multiple of 16");
   CHECK(with([](PlacedGroup& group) { group.b = nullptr; }) ==
         "the address of B of group 1 is null, and the group has rows");
-  CHECK(
-      with([](PlacedGroup& group) { group.a_pitch = 64; }) ==
-      "a row of A of group 1 begins 64 elements behind the one before, and has K = 72: the pitch must be at "
-      "least K");
+  CHECK(with([](PlacedGroup& group) { group.a_pitch = 64; }) ==
+        "a row of A of group 1 begins 64 elements after the one before, and has K = 72: the pitch must be at "
+        "least K");
   CHECK(with([](PlacedGroup& group) { group.d_pitch = 44; }) ==
-        "a row of D of group 1 begins 44 elements behind the one before: the pitch must be a multiple of 8, "
+        "a row of D of group 1 begins 44 elements after the one before: the pitch must be a multiple of 8, "
         "which is 16 bytes");
   CHECK(with([](PlacedGroup& group) { group = {}; }).empty());  // nobody looks at the addresses of no rows
   gemm::Problem problem = problem_of(table, right, kN, kK, true);

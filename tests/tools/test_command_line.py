@@ -111,7 +111,7 @@ class Refusals(ProgramTest):
 
     def test_ranges_that_name_nothing(self):
         self.check("compare", (["03-01"], "the range 03-01 goes backwards: write 01-03"),
-                   (["97-99"], "there is no step from 97 to 99"), (["01:"], "names no variant behind its colon"))
+                   (["97-99"], "there is no step from 97 to 99"), (["01:"], "names no variant after its colon"))
 
     def test_a_list_of_variants_takes_no_shape(self):
         self.check("02_shared_tile", (["128", "--list"], "leave out 128x128x128"))

@@ -86,7 +86,7 @@ void examine_plain(const ptx::MatrixDescriptor& d, std::uint32_t rows, Descripto
   }
   if (rows > kBlockRows && d.leading_bytes == d.stride_bytes && d.leading_bytes >= kBlockBytes) {
     findings.wrong.push_back(fmt::format(
-        "leading offset and stride are both {} bytes: the block behind block 0 along K is the one below it",
+        "leading offset and stride are both {} bytes: the block after block 0 along K is the one below it",
         d.leading_bytes));
   }
   if (d.leading_bytes % kBlockBytes != 0 || d.stride_bytes % kBlockBytes != 0)

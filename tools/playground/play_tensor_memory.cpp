@@ -93,9 +93,9 @@ bool show_map(const std::vector<std::uint32_t>& sizes, std::uint32_t m, Output& 
       return false;
     }
     if (size > before) {
-      output.text += fmt::format(
-          "wrong: an allocation of {} columns behind one of {}; a CTA's allocations do not grow\n", size,
-          before);
+      output.text +=
+          fmt::format("wrong: an allocation of {} columns after one of {}; a CTA's allocations do not grow\n",
+                      size, before);
       return false;
     }
     before = size;

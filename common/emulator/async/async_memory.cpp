@@ -169,7 +169,7 @@ std::string take_outside_loads() {
         "descriptor or its address, by the warpgroup, the slab of K, the panel), and at the strides.",
         count, count == 1 ? "" : "s", count == 1 ? "" : "the first was ", first);
   });
-  take_loads(outside_rows(), "the box begins behind the last row that the tensor map covers",
+  take_loads(outside_rows(), "the box begins after the last row that the tensor map covers",
              "An extent (a number of blocks or groups) that is rounded down where it is rounded up leaves "
              "out the last, incomplete one.");
   take_loads(outside_loads(), "the box lies more than a tile outside of what the tensor map covers",

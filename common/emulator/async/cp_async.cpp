@@ -263,7 +263,7 @@ void CpAsyncEngine::fail_touched(std::uint32_t id, const std::string& bytes, Acc
       operation.waits < stream.waits && operation.group > stream.at_wait && stream.waited.line() != 0;
   if (committed_late) {
     report.line("waited",
-                "wait_group<{}> at {}: behind the copy, and before its group was committed; a wait covers "
+                "wait_group<{}> at {}: after the copy, and before its group was committed; a wait covers "
                 "committed groups only",
                 stream.left, stream.waited.text());
   }
@@ -271,7 +271,7 @@ void CpAsyncEngine::fail_touched(std::uint32_t id, const std::string& bytes, Acc
     report.missing(committed_late
                        ? fmt::format("cp.async.commit_group between the copy at {} and the wait at {}",
                                      operation.where.text(), stream.waited.text())
-                       : std::string("cp.async.commit_group, and a wait_group behind it"));
+                       : std::string("cp.async.commit_group, and a wait_group after it"));
   } else if (committed_late) {
     report.missing(
         "cp.async.commit_group between the copy at {} and the wait at {}: the copy was in no group yet when "
@@ -281,7 +281,7 @@ void CpAsyncEngine::fail_touched(std::uint32_t id, const std::string& bytes, Acc
     report.missing("cp.async.wait_group with at most {} before this {}", stream.committed - operation.group,
                    read ? "read" : "write");
   } else {
-    report.missing("cp.async.wait_group with at most {} by {}, and a barrier behind it",
+    report.missing("cp.async.wait_group with at most {} by {}, and a barrier after it",
                    stream.committed - operation.group, name_thread(*operation.thread));
   }
   if (operation.group <= stream.committed && operation.group <= stream.at_wait && stream.left > 0) {

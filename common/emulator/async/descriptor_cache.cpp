@@ -260,13 +260,13 @@ std::string missing_wait_for_slot(const Gang& gang, const Thread& changes, const
     if (!waits_there) continue;
     const std::uint64_t phase = latest == nullptr ? slot->first_phase : latest->phase;
     return fmt::format(
-        "a wait of warp {} for phase {} (parity {}) of {} in front of this change: number {} of the copies "
+        "a wait of warp {} for phase {} (parity {}) of {} before this change: number {} of the copies "
         "is free when those that use it have arrived there. {}",
         changes.warp(), phase, phase & 1, name_mbarrier(*slot), copy.number,
         latest == nullptr
             ? std::string("It has not waited there yet")
             : fmt::format("Its latest wait there, at {}, {}: each wait comes before the change that it is "
-                          "for, not behind it",
+                          "for, not after it",
                           latest->where.text(),
                           latest->phase == slot->first_phase
                               ? std::string("passed at once, for the first change")
@@ -284,7 +284,7 @@ std::string missing_end(const Gang& gang, Stamp completed, const Thread& changes
       const Agent agent = gang.hopper->cta(*cta).agents[stamp_thread(completed)];
       if (agent.kind != AgentKind::kStoreReads && agent.kind != AgentKind::kStoreWrites) break;
       return fmt::format(
-          "cp.async.bulk.wait_group.read<0> by {}, which has issued the store, behind it and before the "
+          "cp.async.bulk.wait_group.read<0> by {}, which has issued the store, after it and before the "
           "arrival (or barrier) that lets {} change the map",
           name_thread(gang.grid, make_stamp(cta->key, agent.object, 1)), name_thread(changes));
     }
@@ -500,7 +500,7 @@ Report begin_report(const std::string& headline, const char* what, const void* m
       what, map, where);
   report.line("changed", "{} by {}", change.where.text(), writer)
       .missing(
-          "fence.proxy.tensormap::generic.release by {} behind its change (or tensormap.cp_fenceproxy in its "
+          "fence.proxy.tensormap::generic.release by {} after its change (or tensormap.cp_fenceproxy in its "
           "place)",
           writer)
       .rule(
@@ -556,18 +556,18 @@ Report begin_report(const std::string& headline, const char* what, const void* m
         .missing("a barrier between the acquire at {} and {}", own->where.text(), where.text());
   } else if (own != nullptr) {
     report
-        .line("acquire", "{} by {}, which does not come behind the release", own->where.text(),
+        .line("acquire", "{} by {}, which does not come after the release", own->where.text(),
               name_thread(grid, own->stamp))
-        .missing(fence + ", behind the release");
+        .missing(fence + ", after the release");
   } else {
     if (other != nullptr) {
       report.line("acquire", "{} by {}: it counts for the threads of its own CTA", other->where.text(),
                   name_thread(grid, other->stamp));
     }
-    report.missing(fence + ", behind the change and before its use");
+    report.missing(fence + ", after the change and before its use");
   }
   report.rule(
-      "the threads of a CTA use a changed tensor map only behind an acquire in the tensormap proxy by a "
+      "the threads of a CTA use a changed tensor map only after an acquire in the tensormap proxy by a "
       "thread of the same CTA",
       kGuideSection);
   hopper_engine(what, where).fail("tensormap-acquire", report);

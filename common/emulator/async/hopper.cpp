@@ -209,11 +209,11 @@ void explain_behind_the_end(Report& report, const Thread& thread, std::uint32_t 
     report.line("before", "its store before this one, at {}, went to {} of CTA {} (offset {:#x})",
                 before->where.text(), member, text(before->barrier->cta->id), before->offset);
   report.missing(
-      "a smaller index: the shared memory of CTA {} has {:#x} bytes, and this place lies {} bytes behind its "
+      "a smaller index: the shared memory of CTA {} has {:#x} bytes, and this place lies {} bytes after its "
       "end{}. Of what several CTAs send, each has places of its own: a receiver that sends itself nothing "
-      "has one fewer, and who comes behind it in the cluster is one place earlier",
+      "has one fewer, and who comes after it in the cluster is one place earlier",
       text(target.id), end, offset - end,
-      member.empty() ? std::string() : fmt::format(" (and behind {}[])", member.substr(0, member.find('['))));
+      member.empty() ? std::string() : fmt::format(" (and after {}[])", member.substr(0, member.find('['))));
 }
 
 }  // namespace
@@ -370,7 +370,7 @@ void fail_async_race(const char* space, const std::string& bytes, std::uintptr_t
       headline = fmt::format("a {} of bytes that wgmma may still be reading", now);
       sentence =
           "an operand in shared memory belongs to wgmma until wgmma.wait_group covers it; other threads "
-          "learn of that through a barrier (or an mbarrier arrival) behind the wait";
+          "learn of that through a barrier (or an mbarrier arrival) after the wait";
       source = "PTX ISA, \"wgmma.mma_async\", \"wgmma.wait_group\"";
       break;
     case AgentKind::kMultiplications:
@@ -378,15 +378,15 @@ void fail_async_race(const char* space, const std::string& bytes, std::uintptr_t
       headline = fmt::format("a {} of bytes that tcgen05.mma or tcgen05.cp may still be reading", now);
       sentence =
           "an operand in shared memory belongs to tcgen05.mma, and the source to tcgen05.cp, until a wait "
-          "has seen the arrival of a tcgen05.commit behind it";
+          "has seen the arrival of a tcgen05.commit after it";
       source = "PTX ISA, \"tcgen05.mma\", \"tcgen05.cp\", \"tcgen05.commit\"";
       break;
     case AgentKind::kLoads:
       rule = "load-not-waited";
       headline = fmt::format("a {} of bytes that a copy has brought, without having waited for it", now);
       sentence =
-          "a load is visible to a thread only behind its own successful wait on the mbarrier that the load "
-          "signals, or behind a barrier with a thread that waited";
+          "a load is visible to a thread only after its own successful wait on the mbarrier that the load "
+          "signals, or after a barrier with a thread that waited";
       source = "PTX ISA, \"cp.async.bulk.tensor\", \"mbarrier.try_wait\"";
       break;
     case AgentKind::kCopies:

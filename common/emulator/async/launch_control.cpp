@@ -51,9 +51,9 @@ void LaunchControl::check_not_refused(const char* what, const Thread& thread, Wh
       report.line("failed", "the request at {} by {}", request->where.text(),
                   name_thread(engine_.gang.grid, request->issuer));
       report.line("seen", "by {}, which has waited for it", name_thread(*seen));
-      report.missing("a way out of the loop: behind a failure the CTA requests nothing more");
+      report.missing("a way out of the loop: after a failure the CTA requests nothing more");
       engine_.fail("launch-control-after-failure",
-                   report.rule("behind a request whose failure the CTA has observed another one is undefined",
+                   report.rule("after a request whose failure the CTA has observed another one is undefined",
                                kTrySection));
     }
   }
@@ -149,7 +149,7 @@ CancelRequest& LaunchControl::request_of(const char* what, const void* response,
   engine_.fail(
       "launch-control-response",
       report.rule(
-          "what is queried are the 16 bytes that a try_cancel wrote, loaded behind a wait for its mbarrier",
+          "what is queried are the 16 bytes that a try_cancel wrote, loaded after a wait for its mbarrier",
           kQuerySection));
 }
 

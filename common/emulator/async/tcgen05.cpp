@@ -345,7 +345,7 @@ void Tcgen05::check_peer_ready(const char* what, const Thread& thread, const Cta
     report.line("where", access_line(what, thread, where));
     report.line("peer", "CTA {} (rank {}), tcgen05.alloc at {}", text(peer.id), peer.rank_in_cluster,
                 allocation.where.text());
-    report.missing("a barrier of the cluster behind tcgen05.alloc, in both CTAs");
+    report.missing("a barrier of the cluster after tcgen05.alloc, in both CTAs");
     fail("tcgen05-peer-not-ready",
          report.rule("an operation of the pair uses the tensor memory of both CTAs: both have allocated it, "
                      "and the one that issues or deallocates knows that the other has",
@@ -484,7 +484,7 @@ void Tcgen05::alloc(int group, std::uint32_t* address, std::uint32_t columns, Wh
     }
     if (state.smallest != 0 && mine.columns > state.smallest) {
       Report text =
-          report(fmt::format("tcgen05.alloc of {} columns behind one of {}", mine.columns, state.smallest));
+          report(fmt::format("tcgen05.alloc of {} columns after one of {}", mine.columns, state.smallest));
       self.fail("tensor-memory-alloc",
                 text.rule("the number of columns does not increase from one allocation of a CTA to the next",
                           kAllocSection));
@@ -582,7 +582,7 @@ void Tcgen05::dealloc(int group, std::uint32_t address, std::uint32_t columns, W
           };
           if (&of != &cta) {
             text.missing(
-                "a barrier of the cluster (barrier.cluster.arrive and .wait) behind the last access of each "
+                "a barrier of the cluster (barrier.cluster.arrive and .wait) after the last access of each "
                 "warp of CTA {} and before the dealloc of CTA {}: the pair's tensor memories are handed back "
                 "together, and a barrier of one CTA says nothing of the other",
                 emulator::text(of.id), emulator::text(cta.id));
@@ -608,7 +608,7 @@ void Tcgen05::dealloc(int group, std::uint32_t address, std::uint32_t columns, W
           if (!reading.empty())
             text.line("read", "by {}, too, which may not be through", ranges("warp", reading));
           text.missing(
-              "a barrier of all warps that use the tensor memory, behind their waits and before the dealloc");
+              "a barrier of all warps that use the tensor memory, after their waits and before the dealloc");
           fail();
         };
         std::vector<Cta*> ctas{&cta};
@@ -706,7 +706,7 @@ void Tcgen05::check_columns(const char* what, const Cta& cta, std::uint32_t colu
     const std::uint32_t needed = column + columns - allocation.column;
     if (allocation.cta != &cta || column < allocation.column || std::bit_ceil(needed) > kAll) continue;
     report.missing(
-        "{} columns in the tcgen05.alloc at {}, where {} are allocated: columns {} to {} behind its first "
+        "{} columns in the tcgen05.alloc at {}, where {} are allocated: columns {} to {} after its first "
         "one are used here (of several accumulators each has columns of its own)",
         std::bit_ceil(needed), allocation.where.text(), allocation.columns, column - allocation.column,
         needed - 1);
@@ -826,18 +826,18 @@ void Tcgen05::check_behind_transfer(const char* what, const Thread& thread, cons
       missing = explain_handed_back(report, thread, transfer, column);
     if (missing.empty()) missing = "a barrier (or an mbarrier on which its threads arrive) between the two";
     if (verdict == Behind::kNotWaited)
-      missing = fmt::format("{} by warp {}, and a synchronisation behind it", wait, transfer.warp);
+      missing = fmt::format("{} by warp {}, and a synchronisation after it", wait, transfer.warp);
     if (verdict == Behind::kWaitedLate)
-      missing = fmt::format("{} by warp {} before it synchronises with the other; it waited behind that",
-                            wait, transfer.warp);
+      missing = fmt::format("{} by warp {} before it synchronises with the other; it waited after that", wait,
+                            transfer.warp);
     if (verdict == Behind::kNoFenceBefore)
-      missing = fmt::format("tcgen05.fence::before_thread_sync by warp {}, behind {} and before the barrier",
+      missing = fmt::format("tcgen05.fence::before_thread_sync by warp {}, after {} and before the barrier",
                             transfer.warp, wait);
     if (verdict == Behind::kNoFenceAfter)
-      missing = fmt::format("tcgen05.fence::after_thread_sync by the thread that {}, behind the barrier",
+      missing = fmt::format("tcgen05.fence::after_thread_sync by the thread that {}, after the barrier",
                             store ? "comes later" : "writes");
     report.missing(missing);
-    report.rule(store ? "a tcgen05.st is there behind tcgen05.wait::st; for another warp behind "
+    report.rule(store ? "a tcgen05.st is there after tcgen05.wait::st; for another warp after "
                         "fence::before_thread_sync, a synchronisation, and fence::after_thread_sync"
                       : kOverwrittenSentence,
                 fence ? kFenceSection : kPatternSection);
@@ -864,7 +864,7 @@ void Tcgen05::check_behind_accumulation(const char* what, const Thread& thread,
   const char* const work = name_of(accumulation.work);
   Report report(
       verdict == Behind::kNoFenceAfter
-          ? fmt::format("{} of {}, without a fence behind the wait for it", what,
+          ? fmt::format("{} of {}, without a fence after the wait for it", what,
                         multiplies ? "an accumulator" : fmt::format("what {} has written", work))
       : !multiplies ? fmt::format("{} of tensor memory that {} may still be writing", what, work)
       : reads       ? fmt::format("{} of an accumulator that tcgen05.mma may still be writing", what)
@@ -884,10 +884,10 @@ void Tcgen05::check_behind_accumulation(const char* what, const Thread& thread,
             : fmt::format(
                   "its latest, at {}, came before the barrier (or __syncwarp) by which it learned of this",
                   me.after_where.text()));
-    report.missing(waited_since || !me.has_after ? "tcgen05.fence::after_thread_sync behind the wait"
-                                                 : "tcgen05.fence::after_thread_sync behind that barrier");
+    report.missing(waited_since || !me.has_after ? "tcgen05.fence::after_thread_sync after the wait"
+                                                 : "tcgen05.fence::after_thread_sync after that barrier");
     fail("tcgen05-fence", report.rule("fence::after_thread_sync orders the asynchronous tcgen05 instructions "
-                                      "behind it with respect to what the thread has waited for",
+                                      "after it with respect to what the thread has waited for",
                                       kFenceSection));
   }
   std::string missing = missing_commit(cta, accumulation.issuer->index, accumulation.latest);
@@ -917,7 +917,7 @@ void Tcgen05::check_behind_accumulation(const char* what, const Thread& thread,
        report.rule(by_another ? "tcgen05.commit tracks the asynchronous tcgen05 instructions that the "
                                 "executing thread has issued"
                    : reads    ? fmt::format("the result of {} is there when a wait has seen the arrival of a "
-                                               "tcgen05.commit behind it",
+                                               "tcgen05.commit after it",
                                             work)
                    : multiplies
                        ? "multiplications are executed in order only when one thread issues them, with one "
@@ -938,8 +938,8 @@ void Tcgen05::check_behind_operand(const char* what, const Thread& thread, const
   report.line("read", "{} at {}", emulator::name_agent(engine_.gang, cell.operand),
               cell.operand_where.text());
   report.line("write", access_line(what, thread, where));
-  report.missing(fence ? "tcgen05.fence::after_thread_sync behind the wait for the multiplication"
-                       : "a wait for the arrival of a tcgen05.commit behind the multiplication");
+  report.missing(fence ? "tcgen05.fence::after_thread_sync after the wait for the multiplication"
+                       : "a wait for the arrival of a tcgen05.commit after the multiplication");
   fail(fence ? "tcgen05-fence" : "tensor-memory-overwritten",
        report.rule("an operand in tensor memory belongs to tcgen05.mma until a wait has seen its commit",
                    kPatternSection));
@@ -1221,7 +1221,7 @@ bool Tcgen05::explain_poison(Report& report, const Thread& thread, std::uint32_t
     if (load.registers == nullptr || load.poison != (value & ~kQuietBit)) continue;
     report.line("load", transfer_text(*load.transfer));
     report.missing("tcgen05.wait::ld between the load and this use");
-    report.rule("the registers of tcgen05.ld hold what was loaded behind tcgen05.wait::ld", kLoadSection);
+    report.rule("the registers of tcgen05.ld hold what was loaded after tcgen05.wait::ld", kLoadSection);
     report.course_rule(CourseRule::kTensorLoadWait);
     return true;
   }
@@ -1371,7 +1371,7 @@ void Tcgen05::check_fence_behind_operand(const OperandUse& use, const Thread& th
                                          const OperandWriter& writer, const char* instruction) {
   if (!course_rule_on(CourseRule::kTensorOperandFence) || after_covers(thread, writer.stamp)) return;
   const TensorThread& me = state(thread);
-  Report report("{} reads shared memory, without a fence behind the wait for it", instruction);
+  Report report("{} reads shared memory, without a fence after the wait for it", instruction);
   report.line(instruction, use.describe(use));
   report.line("bytes", name_shared_offset(*use.cta, writer.offset));
   report.line("written", "{} by {}", Where::from_packed(writer.where & ~kAtomicBit).text(),
@@ -1383,7 +1383,7 @@ void Tcgen05::check_fence_behind_operand(const OperandUse& use, const Thread& th
   report.missing("tcgen05.fence::after_thread_sync between the wait and the {}",
                  instruction == std::string_view("tcgen05.cp") ? "copy" : "multiplication");
   report.rule(
-      "fence::after_thread_sync orders the asynchronous tcgen05 instructions behind it with respect to what "
+      "fence::after_thread_sync orders the asynchronous tcgen05 instructions after it with respect to what "
       "the thread has waited for",
       kFenceSection);
   report.course_rule(CourseRule::kTensorOperandFence);
@@ -1834,7 +1834,7 @@ std::string Tcgen05::missing_commit(const Cta& cta, std::uint32_t thread, std::u
         "{}, and tracks nothing of it",
         name_thread(cta.threads[thread]), other.commit_where.text(), name_thread(cta.threads[i]));
   }
-  return fmt::format("tcgen05.commit by {} behind the multiplication, and a wait for its mbarrier",
+  return fmt::format("tcgen05.commit by {} after the multiplication, and a wait for its mbarrier",
                      name_thread(cta.threads[thread]));
 }
 

@@ -205,9 +205,9 @@ void check_store(const char* what, const gemm::ptx::TensorMapSpec& spec, const s
   if (row_bytes % kUnit == 0 || box_end <= spec.extent[0]) return;
   engine.fail(
       "store-past-row",
-      Report("{}: the store writes behind the end of the tensor's rows", what)
+      Report("{}: the store writes past the end of the tensor's rows", what)
           .at(where, running_thread())
-          .line("rows", "{} bytes: {} bytes behind each row are written, too", row_bytes,
+          .line("rows", "{} bytes: {} bytes after each row are written, too", row_bytes,
                 kUnit - row_bytes % kUnit)
           .rule("a store writes whole 16-byte units (seen on an H200): rows are a multiple of 16 bytes long",
                 kTensorMapSection));

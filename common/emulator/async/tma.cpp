@@ -68,7 +68,7 @@ std::string outside_text(const gemm::ptx::TensorMapSpec& spec, const Coordinates
     if (spec.rank > 2 && i + 1 == static_cast<std::size_t>(spec.rank) &&
         first == static_cast<std::int64_t>(spec.extent[i]))
       text += fmt::format(
-          ": it has {0} whole tiles, and number {0} is the incomplete one behind them, which needs another "
+          ": it has {0} whole tiles, and number {0} is the incomplete one after them, which needs another "
           "map. A number of whole tiles is rounded up where it is rounded down",
           spec.extent[i]);
     return text;
@@ -271,7 +271,7 @@ std::string describe_load(const Grid& grid, const LoadRecord& load) {
   if (!k_tile) return box_text(load.spec, load.coordinates);
   const int last = (grid.options.k - 1) / grid.options.k_tile;
   return fmt::format("{}, k-tile {}{}", box_text(load.spec, load.coordinates), *k_tile,
-                     *k_tile > last ? fmt::format(", behind the last one, {}", last) : "");
+                     *k_tile > last ? fmt::format(", after the last one, {}", last) : "");
 }
 
 namespace {
@@ -1004,13 +1004,13 @@ void CopyEngine::check_destination(const char* what, const Thread& thread, const
       continue;
     if (unfenced) continue;
     Report report =
-        begin_report(load.request ? "overwrites one that was read, without a proxy fence behind the read"
+        begin_report(load.request ? "overwrites one that was read, without a proxy fence after the read"
                                   : "overwrites bytes that ordinary loads read, without a proxy fence");
     report.line("read", "{} by {}", Where::from_packed(reader.where & ~kAtomicBit).text(),
                 name_thread(engine_.gang.grid, reader.stamp));
     if (!load.request && engine_.fence_after(reader.stamp, true) != 0)
-      report.line("fence", "it has executed one since, behind what told the thread that loads of the read");
-    report.missing("fence_proxy_async by {} behind its read, before it hands the bytes back",
+      report.line("fence", "it has executed one since, after what told the thread that loads of the read");
+    report.missing("fence_proxy_async by {} after its read, before it hands the bytes back",
                    name_thread(engine_.gang.grid, reader.stamp));
     if (load.request) {
       report.rule(
@@ -1646,7 +1646,7 @@ void CopyEngine::check_source_cell(const char* what, const Thread& thread, const
     Report report =
         begin_report("a bulk store reads bytes that ordinary stores wrote, without a proxy fence");
     report.line("written", "{} by {}", written.text(), name_thread(engine_.gang.grid, cell.write))
-        .missing("fence.proxy.async by {} behind its write, before the barrier",
+        .missing("fence.proxy.async by {} after its write, before the barrier",
                  name_thread(engine_.gang.grid, cell.write))
         .rule("the thread that wrote executes fence.proxy.async before the barrier that leads to the store",
               "PTX ISA, \"Async proxy\"; \"membar, fence\": fence.proxy.async");
@@ -1747,7 +1747,7 @@ std::string CopyEngine::explain_unread(Report& report, const Thread& owner, std:
     report.line("waited",
                 "{} by {}, before it committed group {}: the wait covers the groups of earlier stores", wait,
                 name, group);
-    return plain + ", behind the commit of the group";
+    return plain + ", after the commit of the group";
   }
   if (stores.read >= group) {
     report.line("waited", "{} by {}, its latest, covers group {} by now", wait, name, group);
@@ -1785,11 +1785,11 @@ std::string CopyEngine::explain_unread(Report& report, const Thread& owner, std:
       group - 1 <= stores.at_wait - std::min(stores.left, stores.at_wait) && same_box(*before, *late) &&
       (next == nullptr || !same_box(*late, *next))) {
     report.line("behind",
-                "the store at {} came behind the commit that took the store of the same box at {}, so it is "
+                "the store at {} came after the commit that took the store of the same box at {}, so it is "
                 "in group {}, with the stores of the next box, and the last one of all in none",
                 late->where.text(), before->where.text(), group);
     return fmt::format(
-        "the store at {} in front of that commit, with the one at {}: the wait at {} then covers both. That "
+        "the store at {} before that commit, with the one at {}: the wait at {} then covers both. That "
         "wait",
         late->where.text(), before->where.text(), stores.waited.text());
   }
@@ -1823,7 +1823,7 @@ void CopyEngine::explain_unwaited_stores(Report& report, const Thread& thread) c
                 stores.read, stores.committed);
   }
   report.missing(
-      "{}cp.async.bulk.wait_group.read<0> (or wait_group<0>) by thread {} itself, behind {} and before it "
+      "{}cp.async.bulk.wait_group.read<0> (or wait_group<0>) by thread {} itself, after {} and before it "
       "returns",
       stores.uncommitted > 0 ? "cp.async.bulk.commit_group, and " : "", thread.index,
       last.line() == 0 ? "its last store" : "its last store at " + last.text());
@@ -1900,7 +1900,7 @@ void CopyEngine::cta_exits(Cta& cta) {
             .line("load", "{}: {}", load.what.where.text(), describe_load(engine_.gang.grid, load.what))
             .line("signals", name_mbarrier(*load.barrier) + ", in the other CTA of the pair")
             .line("last", "{} returns", name_thread(running_thread()))
-            .missing("a barrier of the cluster behind the peer's wait for this load")
+            .missing("a barrier of the cluster after the peer's wait for this load")
             .rule("shared memory belongs to the next CTA when this one ends", kTmaSection)
             .course_rule(CourseRule::kExitInFlight));
   }

@@ -437,7 +437,7 @@ class OperandCheck {
     if (!apart || *apart == descriptor_.leading_bytes) return {};
     return fmt::format(
         "a leading offset of {} bytes in the descriptor, where {} stands: the {} columns of the matrix that "
-        "follow those of the first panel were loaded {} bytes behind it",
+        "follow those of the first panel were loaded {} bytes after it",
         *apart, descriptor_.leading_bytes, first->spec.box[0], *apart);
   }
 
@@ -525,7 +525,7 @@ void check_operand_order(const OperandUse& use, const OperandWriter& writer, std
           use, descriptor, bits, writer,
           agent ? name + " reads bytes that a load brought, and one of its threads has not waited for it"
                 : "nothing orders a write of shared memory and the " + name + " that reads it");
-      report.line("thread", "{} is not behind that", name_thread(thread));
+      report.line("thread", "{} is not past that", name_thread(thread));
       const bool of_pair = agent && (stamp_cta(writer.stamp) & (kAgentKey - 1)) != use.cta->key;
       if (of_pair && thread.execution.covers(writer.stamp)) {
         report.missing(
@@ -550,10 +550,9 @@ void check_operand_order(const OperandUse& use, const OperandWriter& writer, std
       engine.fail(
           agent ? "load-not-waited" : use.rules->race,
           report.rule(
-              agent
-                  ? fmt::format("{} waits for the mbarrier itself, or is behind a barrier with one that did",
-                                use.rules->reader)
-                  : "the writers execute fence.proxy.async, then a barrier leads to the reader",
+              agent ? fmt::format("{} waits for the mbarrier itself, or is past a barrier with one that did",
+                                  use.rules->reader)
+                    : "the writers execute fence.proxy.async, then a barrier leads to the reader",
               agent ? "PTX ISA, \"cp.async.bulk.tensor\", \"mbarrier.try_wait\""
                     : "PTX ISA, \"Async proxy\"; \"Memory Consistency Model\""));
     }
@@ -570,8 +569,8 @@ void check_operand_order(const OperandUse& use, const OperandWriter& writer, std
                              ? fmt::format("the writer has executed one, but nothing orders it before {}",
                                            name_thread(thread))
                              : std::string("the writer has executed none since"));
-    report.missing(writer.fence != 0 ? "a barrier behind the fence, before the " + name
-                                     : "fence.proxy.async behind the write, before the barrier");
+    report.missing(writer.fence != 0 ? "a barrier after the fence, before the " + name
+                                     : "fence.proxy.async after the write, before the barrier");
     report.rule(
         "each thread that wrote executes fence.proxy.async, and only then the barrier that leads to " + name,
         "PTX ISA, \"Async proxy\"; \"membar, fence\": fence.proxy.async");
@@ -1251,12 +1250,12 @@ namespace {
     const bool committed = covered != warpgroup.group_end.end();
     report.missing(committed ? "wgmma.wait_group that covers the latest group of the accumulators "
                                "(wait_group<0> covers all), before they are read"
-                             : "wgmma.commit_group behind the wgmma, and a wgmma.wait_group for it, before "
+                             : "wgmma.commit_group after the wgmma, and a wgmma.wait_group for it, before "
                                "the accumulators are read");
   }
   engine.fail(
       "wgmma-accumulator-read",
-      report.rule("accumulators may be read only behind the wgmma.wait_group that covers their last wgmma",
+      report.rule("accumulators may be read only after the wgmma.wait_group that covers their last wgmma",
                   "PTX ISA, \"wgmma.wait_group\""));
 }
 

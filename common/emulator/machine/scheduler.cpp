@@ -463,7 +463,7 @@ static std::string lanes_that_left(const Cta& cta) {
     if (left.empty()) continue;
     return fmt::format(
         "{} of warp {} of CTA {}: the mask {:#x} of {} at {} names them, and they have returned from the "
-        "kernel before it. A lane returns behind the last instruction of its warp (it takes part and stores "
+        "kernel before it. A lane returns after the last instruction of its warp (it takes part and stores "
         "nothing), or a whole warp does; {} still here",
         emulator::ranges("lane", left), thread.warp(), text(cta.id), thread.wait.mask, thread.wait.what,
         thread.wait.where.text(), emulator::ranges("lane", there) + (there.size() == 1 ? " is" : " are"));
@@ -520,9 +520,9 @@ static std::string lanes_elsewhere(const Cta& cta) {
                        verb(away, "it has gone another way and waits", "they have gone another way and wait"),
                        first->wait.where.text(), first->wait.what,
                        waits_at_aligned(thread)
-                           ? "A condition in front of it is the same for all lanes of a warp; what a lane "
+                           ? "A condition before it is the same for all lanes of a warp; what a lane "
                              "does with the result (store it, if its row lies inside) may differ"
-                           : "The condition in front of it is to be the same for all lanes of the mask");
+                           : "The condition before it is to be the same for all lanes of the mask");
   }
   return {};
 }
@@ -576,7 +576,7 @@ void Gang::stuck() {
     if (aligned != nullptr) {
       sentence =
           "an instruction with .sync.aligned is executed by all threads of the warp, the same one by each: "
-          "behind a condition only where it is the same for all of them";
+          "under a condition only where it is the same for all of them";
       source = fmt::format("PTX ISA, \"{}\"", instruction_name(aligned));
     }
   } else {

@@ -395,7 +395,7 @@ bool explain_overrun(Report& report, const Grid& grid, std::uintptr_t address,
   const std::string who = known ? fmt::format("CTA {}", text(grid.cta_id(ctas[further[0] ? 1 : 0] - 1)))
                                 : std::string("one of the two CTAs");
   report.missing(
-      "a bound along N: row {}, column {} is where row {} runs on behind its end, column {}. The last tile "
+      "a bound along N: row {}, column {} is where row {} runs on past its end, column {}. The last tile "
       "hangs over D by {} columns, and {} stores {} of them: store where the column is below N = {}. (Or "
       "CTAs {} and {} have the same work tile: each part of D has one owner)",
       row, column, row - 1, of.n - 1, over, who, known ? "what it has" : "some", of.n,
@@ -778,7 +778,7 @@ void explain_out_of_bounds(Report& report, const Thread& thread, std::uintptr_t 
                        buffer->bytes == row * row_bytes;
     report.missing(
         along ? fmt::format("a bound along K: the thread's last load was of row {}, column {}, and this one "
-                            "goes on along that row to column {}, behind K = {}. Not all of what a round of "
+                            "goes on along that row to column {}, after K = {}. Not all of what a round of "
                             "the loop reads lies inside K because its first element does",
                             row - 1, (last - buffer->begin) % row_bytes / 2,
                             column + static_cast<std::uint64_t>(grid.options.k), grid.options.k)
@@ -796,11 +796,11 @@ void explain_out_of_bounds(Report& report, const Thread& thread, std::uintptr_t 
     // Where the last tile hangs over the right edge, its columns would run on into the next row.
     const std::uint64_t over = width == 0 ? columns : (columns + width - 1) / width * width - columns;
     report.missing(row == rows && column < over
-                       ? fmt::format("a bound along M or along N: row {} lies behind the last one, {}, and "
-                                     "column {} of it is where row {} would run on behind column {}. What a "
+                       ? fmt::format("a bound along M or along N: row {} lies after the last one, {}, and "
+                                     "column {} of it is where row {} would run on past column {}. What a "
                                      "tile has outside of D is computed and not stored",
                                      row, rows - 1, column, rows - 1, columns - 1)
-                       : fmt::format("a bound along M: row {} lies behind the last one, {}, and the last "
+                       : fmt::format("a bound along M: row {} lies after the last one, {}, and the last "
                                      "rows of a tile (of a warp, of a thread) may. What they have is "
                                      "computed and not stored: store where row < M = {}",
                                      row, rows - 1, rows));

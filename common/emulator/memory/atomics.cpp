@@ -425,14 +425,14 @@ std::string written_neighbours(const void* address, const Thread& thread) {
   std::string outside;
   if (polled < *lowest && (*lowest - polled) % bytes == 0)
     outside = fmt::format(
-        ". It lies {} word{} in front of the first one that anybody sets, as element {} of these: an index "
+        ". It lies {} word{} before the first one that anybody sets, as element {} of these: an index "
         "(of a slot, a worker, a tile) that has gone below its range, by a loop that steps back once too "
         "often",
         (*lowest - polled) / bytes, *lowest - polled == bytes ? "" : "s",
         -static_cast<std::int64_t>((*lowest - polled) / bytes));
   if (polled > *highest && (polled - *highest) % bytes == 0)
     outside = fmt::format(
-        ". It lies {} word{} behind the last one that anybody has set: its owner is still to come, or the "
+        ". It lies {} word{} after the last one that anybody has set: its owner is still to come, or the "
         "index has gone past its range",
         (polled - *highest) / bytes, polled - *highest == bytes ? "" : "s");
   return fmt::format(
@@ -748,7 +748,7 @@ void explain_no_flag(Report& report, const Grid& grid, Stamp reader, Stamp write
                                        : std::string();
   report.missing(
       "a wait: no thread of CTA {} had passed a flag that CTA {} raised when {} read. One acquires the flag, "
-      "and a barrier behind it holds the others. Where one of warpgroup {} does so{}, it is that barrier "
+      "and a barrier after it holds the others. Where one of warpgroup {} does so{}, it is that barrier "
       "which is missing: this thread came here before the wait was over",
       cta(reader), cta(writer), name_thread(grid, reader), stamp_thread(reader) / 128, by_another);
 }
@@ -842,7 +842,7 @@ bool explain_overwritten_slot(Report& report, const Thread& thread, Where where,
   const std::string own = text(thread.cta->id);
   const std::string other = text(grid.cta_id(stamp_cta(reader) - 1));
   report.line("before", "written at {} by {}, in this launch", held_where.text(), name_thread(grid, held));
-  report.line("flag", "{}: {} raised it at {} behind that, and {} took {} from it at {}",
+  report.line("flag", "{}: {} raised it at {} after that, and {} took {} from it at {}",
               name_address(passed->address), name_thread(grid, passed->store->stamp),
               passed->store->where.text(), name_thread(grid, load.stamp), load.value, load.where.text());
   report.missing(
@@ -941,7 +941,7 @@ bool explain_flag(Report& report, const Thread& thread, Where where, Stamp earli
   if (!store.device.covers(earlier) && store.knew.covers(earlier)) {
     report.missing(
         "a release: {} at {} orders nothing before it, and the latest fence before it, at {}, comes before "
-        "the {} at {}. A __threadfence() goes between, behind the barrier",
+        "the {} at {}. A __threadfence() goes between, after the barrier",
         store.what, store.where.text(), store.fence.text(), earlier_reads ? "read" : "write",
         earlier_where.text());
     return true;
@@ -957,10 +957,10 @@ bool explain_flag(Report& report, const Thread& thread, Where where, Stamp earli
   }
   if (!store.device.covers(earlier)) {
     const bool own = earlier >> 32 == store.stamp >> 32;
-    report.missing(own ? fmt::format("the release at {} comes before the access at {}, not behind it",
+    report.missing(own ? fmt::format("the release at {} comes before the access at {}, not after it",
                                      store.where.text(), earlier_where.text())
                        : fmt::format("a barrier between {} and the release at {}: it carries what its own "
-                                     "thread did, and that of others only behind a barrier",
+                                     "thread did, and that of others only after a barrier",
                                      earlier_where.text(), store.where.text()));
     return true;
   }
@@ -973,14 +973,14 @@ bool explain_flag(Report& report, const Thread& thread, Where where, Stamp earli
   }
   if (loader != nullptr && !loader->clock.covers(earlier)) {
     report.missing(
-        "an acquire: {} at {} orders nothing behind it; ld_acquire_gpu, or a __threadfence() behind it",
+        "an acquire: {} at {} orders nothing after it; ld_acquire_gpu, or a __threadfence() after it",
         load.what, load.where.text());
     return true;
   }
   if (loader != &thread) {
     report.missing(
         "a barrier between the acquire at {} and this access: the acquire is that of its own thread, and for "
-        "others only behind a barrier",
+        "others only after a barrier",
         load.where.text());
   }
   return true;

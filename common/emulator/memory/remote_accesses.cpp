@@ -37,7 +37,7 @@ void note_remote_access(Cta& owner, Access access, Where where) {
   const RemoteAccesses::Latest latest{thread.stamp(), where, access};
   if (owner.exited == owner.thread_count) {
     fail_gone(owner, latest, "an access to the shared memory of a CTA that has ended",
-              "a barrier of the cluster behind the last remote access, at which the other CTA waits before "
+              "a barrier of the cluster after the last remote access, at which the other CTA waits before "
               "it ends");
   }
   if (!owner.remote_accesses) owner.remote_accesses = std::make_shared<RemoteAccesses>();
@@ -54,7 +54,7 @@ void check_remote_accesses_over(const Thread& last) {
     });
     if (known) continue;
     fail_gone(cta, access, "a CTA ends, and nothing says that another CTA is through with its shared memory",
-              "a barrier of the cluster behind that access, at which this CTA waits before it ends");
+              "a barrier of the cluster after that access, at which this CTA waits before it ends");
   }
 }
 

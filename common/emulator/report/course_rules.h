@@ -58,7 +58,7 @@ inline constexpr std::array kCourseRules{
         "docs/emulator/stricter-rules.md", true},
     CourseRuleEntry{CourseRule::kProxyFenceByWriter, "proxy-fence-by-writer",
                     "fence.proxy.async is executed by each thread that wrote, before the barrier, not by "
-                    "another one behind it",
+                    "another one after it",
                     "docs/emulator/stricter-rules.md", true},
     CourseRuleEntry{CourseRule::kCoResidency, "co-residency",
                     "a CTA waits for another one, outside its cluster, only in a cooperative launch",
@@ -67,7 +67,7 @@ inline constexpr std::array kCourseRules{
                     "no offset into global memory is a product of sizes in 32 bits",
                     "docs/emulator/stricter-rules.md", true},
     CourseRuleEntry{CourseRule::kConvergence, "convergence",
-                    "behind a branch that only some lanes of a warp take, they come together before the next "
+                    "in a branch that only some lanes of a warp take, they come together before the next "
                     ".aligned instruction",
                     "docs/convergence.md", false},
     CourseRuleEntry{CourseRule::kTensorLoadWait, "tcgen05-load-wait",
@@ -93,7 +93,7 @@ inline constexpr std::array kCourseRules{
                     "fence.proxy.async before the bytes are requested again",
                     "docs/emulator/stricter-rules.md", true},
     CourseRuleEntry{CourseRule::kRelaxedOrder, "relaxed-order",
-                    "a relaxed load behind a relaxed load of a flag has a release and an acquire before it, "
+                    "a relaxed load after a relaxed load of a flag has a release and an acquire before it, "
                     "even where an older value would do",
                     "docs/emulator/stricter-rules.md", true},
     CourseRuleEntry{CourseRule::kCommitArrival, "commit-arrival",

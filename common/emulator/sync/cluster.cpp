@@ -203,13 +203,13 @@ void fail_remote_exit(HopperEngine& engine, const Cta& target, const RemoteAcces
           .missing(
               owing.empty()
                   ? fmt::format("nothing that the access comes before is waited for by a thread of CTA {}: a "
-                                "barrier of the cluster behind the last access, before a CTA returns",
+                                "barrier of the cluster after the last access, before a CTA returns",
                                 text(target.id))
                   : fmt::format(
-                        "barrier_cluster_wait behind the last barrier_cluster_arrive: {} of CTA {} arrived "
+                        "barrier_cluster_wait after the last barrier_cluster_arrive: {} of CTA {} arrived "
                         "at the cluster's barrier and did not wait for it before they returned",
                         ranges("thread", owing), text(target.id)))
-          .rule("a CTA ends only behind a barrier (barrier.cluster, or an mbarrier of its own) that follows "
+          .rule("a CTA ends only after a barrier (barrier.cluster, or an mbarrier of its own) that follows "
                 "the last access to its memory",
                 "CUDA C++ Programming Guide, \"Distributed Shared Memory\""));
 }

@@ -112,7 +112,7 @@ const char* verb_of(Access access) {
   report.line("other", "{} at {} by {}", verb_of(access), where.text(), name_thread(thread));
   if (apart == 1) {
     report.missing(
-        "griddepcontrol.wait before this {}, by this thread, or by another one and a barrier behind it",
+        "griddepcontrol.wait before this {}, by this thread, or by another one and a barrier after it",
         verb_of(access));
   } else if (waited) {
     report.missing(

@@ -623,7 +623,7 @@ Mbarrier& use_mbarrier(const char* what, Cta& cta, std::uint32_t offset, bool by
       report.line("before", "no thread has executed mbarrier_init there so far");
     }
     engine.fail("mbarrier-uninitialised",
-                report.rule("mbarrier.init, and a barrier of the threads behind it, come before every use",
+                report.rule("mbarrier.init, and a barrier of the threads after it, come before every use",
                             "PTX ISA, \"mbarrier.init\""));
   }
   Mbarrier& barrier = *found->second;
@@ -644,7 +644,7 @@ Mbarrier& use_mbarrier(const char* what, Cta& cta, std::uint32_t offset, bool by
             .line("use", "{} by {}", where.text(), name_thread(thread))
             .missing(
                 relaxed
-                    ? fmt::format("fence.mbarrier_init by {} behind the initialisation at {}, or an arrival "
+                    ? fmt::format("fence.mbarrier_init by {} after the initialisation at {}, or an arrival "
                                   "without .relaxed: barrier_cluster_arrive_relaxed alone publishes nothing "
                                   "of what came before it",
                                   name_thread(engine.gang.grid, barrier.init), barrier.init_where.text())
@@ -654,7 +654,7 @@ Mbarrier& use_mbarrier(const char* what, Cta& cta, std::uint32_t offset, bool by
                               ? "a barrier of the CTA (__syncthreads)"
                               : "a barrier of the cluster (barrier_cluster_arrive and barrier_cluster_wait)",
                           barrier.init_where.text(), where.text()))
-            .rule("other threads use an mbarrier only behind a barrier (of the CTA, or the cluster) that "
+            .rule("other threads use an mbarrier only after a barrier (of the CTA, or the cluster) that "
                   "follows its initialisation",
                   "PTX ISA, \"mbarrier.init\""));
   }
@@ -839,7 +839,7 @@ std::uint32_t mbarrier_offset(const char* what, const void* object, Where where)
 std::string describe_commit(const CommitRecord& commit) {
   std::string text = fmt::format("tcgen05.commit at {} by {}", commit.where.text(),
                                  name_thread(commit.committer->cta->gang->grid, commit.committer->stamp()));
-  if (commit.k_tile >= 0) text += fmt::format(", behind the multiplications of k-tile {}", commit.k_tile);
+  if (commit.k_tile >= 0) text += fmt::format(", after the multiplications of k-tile {}", commit.k_tile);
   return text;
 }
 

@@ -220,7 +220,7 @@ void arrive(const char* what, std::uint32_t number, std::uint32_t threads, bool 
     fail_barrier(
         fmt::format("a thread comes to barrier {} twice before it is complete", number), barrier, what,
         number, threads, where,
-        "a thread that has arrived comes again only behind a bar.sync that tells it that the round is over");
+        "a thread that has arrived comes again only after a bar.sync that tells it that the round is over");
   }
   if (timeline_on()) log_named_barrier(number, threads, waits, where);
   note_warp_instruction(what, where);

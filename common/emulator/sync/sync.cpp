@@ -157,7 +157,7 @@ void note_round(Cta& cta, Warp& warp, const Rendezvous& meeting) {
             rounds.count)
       .missing(
           "something that moves on in each round: what ends the loop is computed of these values alone. A "
-          "search that takes an end for still inside (index <= end, where the items end in front of it) "
+          "search that takes an end for still inside (index <= end, where the items end before it) "
           "finds the same item again")
       .block(places_of_threads(cta));
   report.rule("every loop of a kernel ends: a tile, a k-tile or a counter moves on", "this course");
@@ -186,8 +186,8 @@ void warp_collective(const char* what, std::uint32_t mask, void* argument,
     if (aligned) {
       report.missing(
           "all {} lanes of warp {} at {} ({}): it is one instruction of the whole warp, and {} came to it "
-          "behind a branch, or an exit of a loop, that {} did not take. What one lane alone has to do comes "
-          "before it, behind a branch of its own",
+          "in a branch, or an exit of a loop, that {} did not take. What one lane alone has to do comes "
+          "before it, in a branch of its own",
           lanes_in_warp, thread.warp(), instruction, (same_place ? where : other->where).text(),
           same_place ? fmt::format("lane {}", lane) : ranges("lane", lanes_of(other->arrived)),
           same_place ? ranges("lane", lanes_of(other->arrived)) : fmt::format("lane {}", lane));
@@ -196,7 +196,7 @@ void warp_collective(const char* what, std::uint32_t mask, void* argument,
     if (aligned) {
       report.rule(
           "an instruction with .sync.aligned is executed by all threads of the warp, the same one by each: "
-          "behind a condition only where it is the same for all of them",
+          "under a condition only where it is the same for all of them",
           "PTX ISA, \"tensormap.cp_fenceproxy\", \"ldmatrix\": .aligned");
       fail("warp-divergence", report.str());
     }

@@ -155,7 +155,7 @@ void explain_registers(Report& report, const Gang& gang) {
       };
       report.missing(
           "the setmaxnreg at {}, to {} registers, by the other warps of warpgroup {} of CTA {}: {} executed "
-          "it and the registers move when all four have{}{}. It stands in front of every branch that parts "
+          "it and the registers move when all four have{}{}. It stands before every branch that parts "
           "the warps of a warpgroup, also for those that have nothing to do",
           change.where.text(), change.registers, i, text(cta->id), ranges("warp", came),
           list(returned, "has returned", "have returned"), list(away, "waits elsewhere", "wait elsewhere"));

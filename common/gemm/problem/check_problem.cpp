@@ -38,14 +38,14 @@ std::string violated_placement_rule(const std::vector<PlacedGroup>& groups, cons
       if (address == nullptr) return "the address of " + matrix + " is null, and the group has rows";
       if (past != 0)
         return matrix + " begins " + std::to_string(past) +
-               " bytes behind a multiple of 16: its address must be a multiple of 16";
+               " bytes after a multiple of 16: its address must be a multiple of 16";
       if (pitch < columns)
         return "a row of " + matrix + " begins " + std::to_string(pitch) +
-               " elements behind the one before, and has " + columns_name + " = " + std::to_string(columns) +
+               " elements after the one before, and has " + columns_name + " = " + std::to_string(columns) +
                ": the pitch must be at least " + columns_name;
       if (pitch % (kUnit / static_cast<int>(sizeof(bf16))) != 0)
         return "a row of " + matrix + " begins " + std::to_string(pitch) +
-               " elements behind the one before: the pitch must be a multiple of 8, which is 16 bytes";
+               " elements after the one before: the pitch must be a multiple of 8, which is 16 bytes";
     }
   }
   return "";
@@ -125,16 +125,16 @@ void check_auxiliary(const Problem& problem) {
   if (problem.auxiliary_pitch < n)
     throw std::invalid_argument("a row of the auxiliary tensor begins " +
                                 std::to_string(problem.auxiliary_pitch) +
-                                " elements behind the one before, and has N = " + std::to_string(n) +
+                                " elements after the one before, and has N = " + std::to_string(n) +
                                 ": the pitch must be at least N");
   if (!is_mask(auxiliary)) return;
   if (problem.auxiliary_pitch % 128 != 0)
     throw std::invalid_argument("a row of the bit mask begins " + std::to_string(problem.auxiliary_pitch) +
-                                " bits behind the one before: that must be a multiple of 128");
+                                " bits after the one before: that must be a multiple of 128");
   if (reinterpret_cast<std::uintptr_t>(problem.auxiliary) % 16 != 0)
     throw std::invalid_argument("the bit mask begins " +
                                 std::to_string(reinterpret_cast<std::uintptr_t>(problem.auxiliary) % 16) +
-                                " bytes behind a multiple of 16: its address must be a multiple of 16");
+                                " bytes after a multiple of 16: its address must be a multiple of 16");
 }
 
 /// Throws std::invalid_argument where groups that lie anywhere are not as the variant takes them.
@@ -183,7 +183,7 @@ void check_groups(const Variant& variant, const Problem& problem) {
   if (problem.capacity == 0 && variant.groups == GroupForm::kMasked && !problem.groups.empty())
     throw std::invalid_argument("the variant " + variant.name +
                                 " reads the counts of its groups from device memory, and the problem has no "
-                                "capacity: step 52 takes groups that lie one behind the other");
+                                "capacity: step 52 takes groups that follow one another");
   if (!problem.groups.empty() && !variant.takes_groups())
     throw std::invalid_argument("the variant " + variant.name +
                                 " multiplies all rows of A by one B, and the problem has " +
@@ -285,14 +285,14 @@ void check_scales(const Problem& problem) {
     if (reinterpret_cast<std::uintptr_t>(scales) % 16 != 0)
       throw std::invalid_argument(of + " begin " +
                                   std::to_string(reinterpret_cast<std::uintptr_t>(scales) % 16) +
-                                  " bytes behind a multiple of 16: their address must be a multiple of 16");
+                                  " bytes after a multiple of 16: their address must be a multiple of 16");
     if (pitch < needed)
       throw std::invalid_argument("a row of " + of + " begins " + std::to_string(pitch) +
-                                  " floats behind the one before, and has " + std::to_string(needed) +
+                                  " floats after the one before, and has " + std::to_string(needed) +
                                   ": the pitch must be at least that");
     if (pitch % 4 != 0)
       throw std::invalid_argument("a row of " + of + " begins " + std::to_string(pitch) +
-                                  " floats behind the one before: that must be a multiple of 4");
+                                  " floats after the one before: that must be a multiple of 4");
   }
 }
 
@@ -314,10 +314,10 @@ Launcher prepare(const Variant& variant, const Problem& problem) {
                                 (bias == Bias::kRow ? " rows" : " columns") + ": it must have one for each");
   if (bias == Bias::kColumn && reinterpret_cast<std::uintptr_t>(problem.bias) % 4 != 0)  // two at a time
     throw std::invalid_argument(
-        "the bias begins 2 bytes behind a multiple of 4: its address must be a multiple of 4");
+        "the bias begins 2 bytes after a multiple of 4: its address must be a multiple of 4");
   if (problem.epilogue.beta != 0 && problem.c_pitch < problem.shape.n)
     throw std::invalid_argument("a row of C begins " + std::to_string(problem.c_pitch) +
-                                " elements behind the one before, and has N = " +
+                                " elements after the one before, and has N = " +
                                 std::to_string(problem.shape.n) + ": the pitch must be at least N");
   return variant.prepare(problem);
 }

@@ -95,7 +95,7 @@ void add_options(CLI::App& app, Options& options) {
   epilogue->add_flag("--in-place", options.in_place, "D lies where C is");
   epilogue->add_option("--c-pitch", options.c_pitch, "Elements from one row of C to the next (default: N)")
       ->check(CLI::Range(1, 1 << 20));
-  epilogue->add_option("--c-offset", options.c_offset, "Elements that C starts behind an aligned address")
+  epilogue->add_option("--c-offset", options.c_offset, "Elements that C starts after an aligned address")
       ->check(CLI::Range(0, 1 << 20));
   epilogue
       ->add_option("--bias-length", options.bias_length,
@@ -113,14 +113,14 @@ void add_options(CLI::App& app, Options& options) {
       ->check(CLI::Range(1, 1 << 20));
   epilogue
       ->add_option("--aux-offset", options.aux_offset,
-                   "Elements, or bits, that the auxiliary tensor starts behind an aligned address")
+                   "Elements, or bits, that the auxiliary tensor starts after an aligned address")
       ->check(CLI::Range(0, 1 << 20));
   app.add_option_group("Groups (rows of A and D with a B each)")
       ->add_option(
           "--groups", options.groups,
           "Their sizes, 300,0,7, or a number and a distribution of the rows (equal, uniform, zipf, "
-          "empty, one) and perhaps a seed, 40:zipf:3; +2 behind it: guard rows between groups; /64 "
-          "behind it, step 53: each group has room for 64 rows; @5 behind it, step 54: they lie anywhere, "
+          "empty, one) and perhaps a seed, 40:zipf:3; +2 after it: guard rows between groups; /64 "
+          "after it, step 53: each group has room for 64 rows; @5 after it, step 54: they lie anywhere, "
           "as the seed 5 places them")
       ->check(name_problem);
   auto* timing = app.add_option_group("Timing (GPU)");

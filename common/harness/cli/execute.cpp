@@ -154,8 +154,8 @@ void check_groups(const std::vector<Entry>& entries, const std::vector<gemm::Sha
                       ? fmt::format("step {} takes groups with room for as many rows each: append it to the "
                                     "counts, --groups 16,0,64/64",
                                     entry.step->name)
-                      : fmt::format("step {} takes groups that lie one behind the other: leave out the /{} "
-                                    "behind their sizes, or take step 53",
+                      : fmt::format("step {} takes groups that follow one another: leave out the /{} "
+                                    "after their sizes, or take step 53",
                                     entry.step->name, capacity));
   }
   for (const gemm::Shape& shape : shapes) {

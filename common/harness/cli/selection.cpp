@@ -37,7 +37,7 @@ Selection select_words(const std::vector<const gemm::Step*>& steps, const std::v
     const std::vector<const gemm::Step*> named = find_steps(steps, word.substr(0, colon));
     const std::string variants = colon < word.size() ? word.substr(colon + 1) : "";
     if (variants.empty() && colon < word.size())
-      throw Error(fmt::format("'{}' names no variant behind its colon; write 03:64, 03:all or 03", word));
+      throw Error(fmt::format("'{}' names no variant after its colon; write 03:64, 03:all or 03", word));
     for (const gemm::Step* step : named) {
       for (const Entry& entry : select_variants(*step, variants)) selection.entries.push_back(entry);
     }

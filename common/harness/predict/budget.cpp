@@ -259,10 +259,10 @@ namespace {
 std::string register_line(const Budget& budget) {
   if (budget.needs.registers == 0)
     return "not known here: only the GPU build's compiler assigns them, so they limit nothing below";
-  std::string line = fmt::format("{} a thread", budget.needs.registers);
+  std::string line = fmt::format("{} per thread", budget.needs.registers);
   if (budget.cliffs.registers_keep > 0) {
-    line += fmt::format("; up to {} keep {} CTA{} an SM", budget.cliffs.registers_keep, budget.occupancy.ctas,
-                        budget.occupancy.ctas == 1 ? "" : "s");
+    line += fmt::format("; up to {} keep {} CTA{} per SM", budget.cliffs.registers_keep,
+                        budget.occupancy.ctas, budget.occupancy.ctas == 1 ? "" : "s");
   }
   if (budget.cliffs.registers_gain > 0)
     line += fmt::format("; with at most {} one more would fit", budget.cliffs.registers_gain);
@@ -274,9 +274,9 @@ std::string shared_line(const Budget& budget) {
   std::string line;
   if (budget.needs.registers == 0 && asked == 0) return "static arrays are not known here, dynamic none";
   const int taken = round_up(asked + budget.device.reserved_shared_bytes, kSharedUnit);
-  line =
-      fmt::format("{} a CTA ({} with the driver's share), {} of {} an SM", human_kb(asked), human_kb(taken),
-                  human_kb(taken * budget.occupancy.ctas), human_kb(budget.device.shared_bytes_per_sm));
+  line = fmt::format("{} per CTA ({} with the driver's share), {} of {} per SM", human_kb(asked),
+                     human_kb(taken), human_kb(taken * budget.occupancy.ctas),
+                     human_kb(budget.device.shared_bytes_per_sm));
   if (budget.cliffs.shared_bytes_keep >= 0) {
     line += fmt::format("; up to {} keep {} CTA{}", human_kb(budget.cliffs.shared_bytes_keep),
                         budget.occupancy.ctas, budget.occupancy.ctas == 1 ? "" : "s");
@@ -319,7 +319,7 @@ std::string render(const Budget& budget, const gemm::Step& step, const gemm::Var
   line("work", fmt::format("{:.4g} GFLOP; whole tiles compute {:.1f} % more", budget.flop * 1e-9,
                            100 * (budget.padded_flop / budget.flop - 1)));
   line("bytes",
-       fmt::format("{} if A, B and D move once ({:.0f} FLOP a byte); {} asked of L2 ({:.0f} FLOP a byte)",
+       fmt::format("{} if A, B and D move once ({:.0f} FLOP per byte); {} asked of L2 ({:.0f} FLOP per byte)",
                    human_bytes(budget.compulsory_bytes), budget.flop / budget.compulsory_bytes,
                    human_bytes(budget.requested_bytes), budget.flop / budget.requested_bytes));
   if (budget.workspace_bytes == 0) line("workspace", "none: no tile is divided among CTAs");

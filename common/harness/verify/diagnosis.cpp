@@ -117,7 +117,7 @@ class Explainer {
       found_.push_back(
           fmt::format("the rows of all these groups are A times the B of group {0}, whatever group they are "
                       "of: the coordinate (or the address) that B is loaded from does not depend on the "
-                      "group. The B of group g begins {1} rows of B (N) behind that of group g - 1",
+                      "group. The B of group g begins {1} rows of B (N) after that of group g - 1",
                       winner, rules.n()));
     }
     if (!found_.empty()) return;
@@ -487,7 +487,7 @@ class Explainer {
         " It is right there, too: a part of {} was loaded from {} rows {} its own, or is read from there. "
         "Look at the coordinates of that part, and at where its descriptor (or its address) begins in the "
         "stage.",
-        operand, std::abs(distance), distance < 0 ? "before" : "behind");
+        operand, std::abs(distance), distance < 0 ? "before" : "after");
   }
 
   /// A right result in a wrong place.
@@ -774,9 +774,9 @@ class Explainer {
           add(fmt::format(
               "in tile ({}, {}) {} {} missing, and {}: a part of the tile is multiplied at a k that is not "
               "its own. Where it begins in the middle of its range, it goes on at the range's beginning, not "
-              "behind its end.",
+              "past its end.",
               row0 / tile_m_, column0 / tile_n_, words(gone, length), length == 1 ? "is" : "are",
-              instead == k_tiles ? "what is multiplied instead lies behind K"
+              instead == k_tiles ? "what is multiplied instead lies after K"
                                  : words(instead, length) + (length == 1 ? " is" : " are") + " there twice"));
           return;
         }
@@ -799,7 +799,7 @@ class Explainer {
       });
       if (!fits) continue;
       add(
-          fmt::format("the values behind the end of K were not zero: columns {} to {} of the last, "
+          fmt::format("the values past the end of K were not zero: columns {} to {} of the last, "
                       "incomplete k-tile {} (k = {} to {}) are those of k-tile {}, which lay in the same "
                       "registers or stage before. Set them to zero in every k-tile, not once.",
                       inside, tile_k_ - 1, last, shape_.k, (last + 1) * tile_k_ - 1, other));

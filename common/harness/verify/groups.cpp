@@ -105,7 +105,7 @@ std::vector<gemm::GroupRows> place_groups(const std::vector<std::int64_t>& sizes
     if (sizes[i] < 0)
       throw Error(fmt::format("group {} has {} rows: a group has none, or more", i, sizes[i]));
     if (sizes[i] > kMaxDimension || row + sizes[i] > kMaxDimension)
-      throw Error(fmt::format("group {} ends behind row {}: all groups together have at most so many rows", i,
+      throw Error(fmt::format("group {} ends after row {}: all groups together have at most so many rows", i,
                               kMaxDimension));
     if (i > 0) row += guard_rows;
     groups.push_back({static_cast<int>(row), static_cast<int>(row + sizes[i])});
@@ -183,7 +183,7 @@ std::uint64_t parse_placement(const std::string& text) {
   const std::size_t at = text.find('@');
   if (at == std::string::npos) return 0;
   const std::int64_t seed = parse_number(text.substr(at + 1), text);
-  if (seed < 1) throw Error(fmt::format("the seed behind the @ in {} must be at least 1", text));
+  if (seed < 1) throw Error(fmt::format("the seed after the @ in {} must be at least 1", text));
   if (text.find('/') != std::string::npos)
     throw Error(
         fmt::format("{} says groups that lie anywhere and a capacity: leave out the @ or the /", text));

@@ -149,9 +149,8 @@ std::vector<InjectedFault> make_injected_faults() {
       {"transposed fragment", kValue, "each 8 x 8 block is transposed", false, transpose_fragment},
       {"stale output, same inputs", kNeverWritten, "Nothing was stored at all", false, store_nothing},
       {"stale output, other inputs", kValue, "every element of D", false, keep_old_result},
-      {"write behind the end", kGuardAfter, "behind D were overwritten", false, write_behind},
-      {"write before the start", kGuardBefore, "in front of D was overwritten", false,
-       write_one_byte_in_front},
+      {"write past the end", kGuardAfter, "after D were overwritten", false, write_behind},
+      {"write before the start", kGuardBefore, "before D was overwritten", false, write_one_byte_in_front},
       {"clobbered A", kInputA, "wrote to its input A", false,
        [](RunImage& image, const gemm::TileShape&) { clobber(image.a); }},
       {"clobbered B", kInputB, "wrote to its input B", false,
@@ -349,7 +348,7 @@ std::vector<InjectedFault> group_faults() {
   return {{"B of another group", kValue, "are A times the B of group 0", false, use_wrong_b},
           {"tile past its group", kValue, "rows of group 1 are A times the B of group 0", false,
            overwrite_next_group},
-          {"guard row written", kGuardRows, "behind the last row of group 1", false, write_guard_row},
+          {"guard row written", kGuardRows, "after the last row of group 1", false, write_guard_row},
           {"missing group", kNeverWritten, "", false, miss_group}};
 }
 

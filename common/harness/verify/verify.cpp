@@ -212,7 +212,7 @@ std::string missing_parts(const Survey& survey, const std::vector<gemm::GroupRow
     const std::size_t more = lacking.size() - std::min(kListed, lacking.size());
     lacking.resize(lacking.size() - more);
     return fmt::format(
-        "Each group lacks its last rows, those behind whole parts of {0} rows: {1}{2}. A number of parts of "
+        "Each group lacks its last rows, those after whole parts of {0} rows: {1}{2}. A number of parts of "
         "{0} is rounded down where it is rounded up, (rows + {3}) / {0}; the store leaves out what lies "
         "outside.",
         part, fmt::join(lacking, ", "), more > 0 ? fmt::format(" and {} groups more", more) : "", part - 1);
@@ -426,7 +426,7 @@ std::vector<gemm::bf16> Verification::check_guard_rows(const gemm::bf16* d) {
   report_ += fmt::format(
       "  [{}] {} element{} of rows that are of no group {} written, the first at row {}, column {}{}\n",
       kGuardRows, count, plural(count), count == 1 ? "was" : "were", first.row, first.column,
-      behind < 0 ? "" : fmt::format(": behind the last row of group {}", behind));
+      behind < 0 ? "" : fmt::format(": after the last row of group {}", behind));
   report_ += "  Hint: is the store of a group's last tile clipped at the group's last row?\n";
   return of_groups;
 }
@@ -523,7 +523,7 @@ void Verification::check_guard(const std::uint8_t* band, bool before) {
   const std::size_t nearest = before ? last : first;
   const std::size_t farthest = before ? first : last;
   report_ += fmt::format("  [{}] {} byte{} {} D {} overwritten, ", before ? kGuardBefore : kGuardAfter, count,
-                         plural(count), before ? "in front of" : "behind", count == 1 ? "was" : "were");
+                         plural(count), before ? "before" : "after", count == 1 ? "was" : "were");
   report_ +=
       count == 1
           ? fmt::format("{} from its {}; as an element of D, {} x {}, that would be {}\n", distance(nearest),

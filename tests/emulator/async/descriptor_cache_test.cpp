@@ -283,11 +283,11 @@ TEST_CASE("tensormap-release: a change of a tensor map without the writer's rele
 }
 
 TEST_CASE(
-    "tensormap-acquire: a changed tensor map is used without an acquire fence of the CTA behind the change") {
+    "tensormap-acquire: a changed tensor map is used without an acquire fence of the CTA after the change") {
   CHECK_BREAKS("tensormap-acquire", run_changes(kNoAcquire));
-  CHECK(contains(run_changes(kNoAcquire).report, "behind the change and before its use"));
+  CHECK(contains(run_changes(kNoAcquire).report, "after the change and before its use"));
   CHECK_BREAKS("tensormap-acquire", run_changes(kAcquireBefore));
-  CHECK(contains(run_changes(kAcquireBefore).report, "which does not come behind the release"));
+  CHECK(contains(run_changes(kAcquireBefore).report, "which does not come after the release"));
   CHECK_BREAKS("tensormap-acquire", run_changes(kNoBarrierBehindAcquire));
   CHECK_BREAKS("tensormap-acquire", run_changes(kAcquireInOtherCta, 2));
   // Nothing of this is the course's reading alone.

@@ -632,7 +632,7 @@ TEST_CASE("wgmma-operand-overwritten") {
     check_report(run(hand_back, shape(256), source.get(), early, out.get()), "wgmma-operand-overwritten",
                  {text});
   };
-  says(1, "  missing  wgmma.wait_group of warpgroup 1 of CTA (0,0,0), and a barrier behind it, before ");
+  says(1, "  missing  wgmma.wait_group of warpgroup 1 of CTA (0,0,0), and a barrier after it, before ");
   says(2, "when 1 group was committed: it leaves the latest 1 under way, and this wgmma is of group 1");
   says(2, "  missing  wgmma.wait_group<0> of warpgroup 1 of CTA (0,0,0) where wait_group<1> stands");
   CHECK_PASSES(run(hand_back, shape(256), source.get(), 0, out.get()));

@@ -785,7 +785,7 @@ TEST_CASE("load-overwrites: a commit stands before the multiplication that it sh
     INFO(outcome.report);
     CHECK(outcome.rule != "passed");
     if (outcome.rule != "load-overwrites") return;
-    CHECK(contains(outcome.report, "behind the tcgen05.mma at tests/emulator/async/tcgen05_test.cpp:"));
+    CHECK(contains(outcome.report, "after the tcgen05.mma at tests/emulator/async/tcgen05_test.cpp:"));
     ++named;
   });
   CHECK(named > 0);
@@ -808,7 +808,7 @@ TEST_CASE("reports of tcgen05 name the place, the columns and what is missing") 
   });
   check_text(run_multiply<32>(Fault::kOutsideColumns).report,
              {"allocated columns", "missing  64 columns in the tcgen05.alloc at ",
-              "where 32 are allocated: columns 16 to 47 behind its first one are used here"});
+              "where 32 are allocated: columns 16 to 47 after its first one are used here"});
   CHECK_FALSE(contains(run_multiply<32>(Fault::kAfterDealloc).report, "columns in the tcgen05.alloc"));
   check_text(run_multiply<32>(Fault::kLeak).report, {"tcgen05.dealloc by a whole warp"});
   check_text(run_multiply<32>(Fault::kHopperDescriptor).report, {"bits 46-48 are not 0b001"});

@@ -137,8 +137,7 @@ TEST_CASE("warp w reaches the lanes from 32 (w mod 4) on, and all its lanes say 
   CHECK(contains(run_store_and_load(Fault::kTwoAddresses).report, "with different addresses"));
 }
 
-TEST_CASE(
-    "what tcgen05 st writes is there behind wait st, for another warp behind both fences and a barrier") {
+TEST_CASE("what tcgen05 st writes is there after wait st, for another warp after both fences and a barrier") {
   CHECK_BREAKS("tcgen05-st-not-waited", run_store_and_load(Fault::kNotWaited));
   CHECK_BREAKS("tensor-memory-uninitialised", run_store_and_load(Fault::kNeverStored));
   CHECK_BREAKS("tcgen05-fence", run_store_and_load(Fault::kOtherNoFenceBefore));
@@ -149,8 +148,7 @@ TEST_CASE(
                       run_store_and_load(Fault::kOtherNoBarrier));
 }
 
-TEST_CASE(
-    "tcgen05 st overwrites what another warp has loaded behind its wait ld, both fences and a barrier") {
+TEST_CASE("tcgen05 st overwrites what another warp has loaded after its wait ld, both fences and a barrier") {
   CHECK_PASSES(run_overwrite(Overwrite::kComplete));
   CHECK_BREAKS("tensor-memory-overwritten", run_overwrite(Overwrite::kNotWaited));
   CHECK_BREAKS("tcgen05-fence", run_overwrite(Overwrite::kNoFenceBefore));

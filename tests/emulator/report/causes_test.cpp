@@ -135,7 +135,7 @@ TEST_CASE("global-out-of-bounds: the row, the column and the k-tile behind a mat
   CHECK(run(two_elements_of, one_cta(1), a.get(), 29 * 48 + 8, 32, out.get()).rule == "passed");
   const Outcome along = run(two_elements_of, one_cta(1), a.get(), 29 * 48 + 24, 32, out.get());
   check_text(along.report,
-             {"row 30 of A, which has 30 rows; column 8, in k-tile 0; or, along row 29, column 56, behind "
+             {"row 30 of A, which has 30 rows; column 8, in k-tile 0; or, along row 29, column 56, past "
               "the end of K = 48",
               "a bound along K: the thread's last load was of row 29, column 24"});
   check_report(run(element_of, one_cta(1), a.get(), -1, out.get()), "global-out-of-bounds", {}, {"element"});

@@ -325,7 +325,7 @@ TEST_CASE("deadlock: a consumer forgets what the other one takes from the ring")
 
 TEST_CASE("deadlock: a reader waits for the next filling of a stage that it has not handed back") {
   CHECK(schedules_of_ring(kKeepsAll, false, true, "of warpgroup 1 waits at ",
-                          "missing  the arrival of warpgroup 1 at empty[] behind each wait") > 0);
+                          "missing  the arrival of warpgroup 1 at empty[] after each wait") > 0);
   CHECK(schedules_of_ring(kKeepsAll, false, true, "it has waited for all 4 stages and has arrived at none",
                           "as consumer of k-tile 4, stage 0, at mbarrier full[0]") > 0);
 }

@@ -318,7 +318,7 @@ TEST_CASE("load-overwrites: one phase lets a producer fill a stage twice") {
 
 TEST_CASE("load-overwrites: the thread that waits for all is far behind") {
   CHECK_PASSES(run_leaves_out(true));
-  CHECK_SAYS("load-overwrites", "behind waits that not all of its threads make: thread 128 ",
+  CHECK_SAYS("load-overwrites", "after waits that not all of its threads make: thread 128 ",
              run_leaves_out(false));
 }
 
@@ -357,9 +357,9 @@ TEST_CASE("global-out-of-bounds: a row behind the last one of D, or the end of a
   const DeviceArray<bf16> d(std::vector<bf16>(24 * 20), "D");
   CHECK(run(stores_rows, one_cta(32), d.get(), 20, 24, 23).rule == "passed");
   check_report(run(stores_rows, one_cta(32), d.get(), 21, 24, 23), "global-out-of-bounds",
-               {"missing  a bound along M: row 20 lies behind the last one, 19"});
+               {"missing  a bound along M: row 20 lies after the last one, 19"});
   const Outcome behind = run(stores_rows, one_cta(32), d.get(), 20, 24, 25);
-  CHECK(contains(behind.report, "missing  a bound along M or along N: row 20 lies behind the last one, 19"));
+  CHECK(contains(behind.report, "missing  a bound along M or along N: row 20 lies after the last one, 19"));
 }
 
 TEST_CASE("global-race: a tile that hangs over the end of a row stores what lies behind it") {
@@ -378,7 +378,7 @@ TEST_CASE("cluster-address: a place behind the end of the receiver") {
   const ptx::LaunchShape shape{.grid = {2}, .block = {32}, .cluster = {2}, .shared_bytes = sizeof(Places)};
   CHECK_PASSES(run(sends, shape, 2));
   CHECK_SAYS("cluster-address", "to sent[1][", run(sends, shape, 3));
-  CHECK_SAYS("cluster-address", "(and behind sent[])", run(sends, shape, 3));
+  CHECK_SAYS("cluster-address", "(and after sent[])", run(sends, shape, 3));
 }
 
 TEST_CASE("notes on loads: what was overwritten and never read") {

@@ -455,10 +455,10 @@ TEST_CASE("store-source-overwritten: a wait is there, and what it leaves") {
   says(kOneBuffer, "when it had committed 1 group: it leaves group 1 under way");
   says(kOneBuffer,
        "  missing  cp.async.bulk.wait_group.read<0> of thread (0,0,0) (warp 0, lane 0) of CTA (0,0,0) where "
-       "wait_group.read<1> stands, which leaves this store, and a barrier behind it, before the write at ");
+       "wait_group.read<1> stands, which leaves this store, and a barrier after it, before the write at ");
   says(kTwoThreads, "  groups   thread (32,0,0) (warp 1, lane 0) of CTA (0,0,0) has committed 1 of its own");
   says(kNeverWaits, "  missing  cp.async.bulk.wait_group.read of thread (0,0,0)");
-  says(kBehindCommit, "came behind the commit that took the store of the same box at ");
+  says(kBehindCommit, "came after the commit that took the store of the same box at ");
   says(kBehindCommit,
        "so it is in group 2, with the stores of the next box, and the last one of all in none");
   CHECK(!contains(run_stores(kBehindCommit).report, "wait_group.read<0>"));
@@ -502,7 +502,7 @@ TEST_CASE("shared-race: the barrier of the warpgroup stands behind the read") {
   };
   CHECK_PASSES(run_reads(0));
   CHECK_BREAKS("shared-race", run_reads(1));
-  CHECK(schedules_that_say("shared-race", {"comes behind both and belongs between them"},
+  CHECK(schedules_that_say("shared-race", {"comes after both and belongs between them"},
                            {"a wait for the arrival"}, [&] { return run_reads(1); }) > 0);
 }
 
@@ -560,7 +560,7 @@ TEST_CASE("shared-race: an entry that mbarriers guard is written while it is rea
   CHECK_PASSES(run_entries(kNone));
   const std::string race = "shared-race";
   CHECK_SAYS(race, "mbarrier dequeued", run_entries(kArrivesBeforeReading));
-  CHECK_SAYS(race, " behind the read at tests/emulator/report/named_causes_test.cpp",
+  CHECK_SAYS(race, " after the read at tests/emulator/report/named_causes_test.cpp",
              run_entries(kArrivesBeforeReading));
   CHECK_SAYS(race, "  missing  __syncwarp between the read at ", run_entries(kNoSyncwarp));
   CHECK_SAYS(race, "mbarrier dequeued (shared + 0x8)", run_entries(kCountTooSmall));
@@ -622,7 +622,7 @@ TEST_CASE("exit-in-flight: another thread waits for the stores of one") {
   check_report(run_stores(32), "exit-in-flight",
                {"box of 64 x 64 at (0, 0) of D from d[0] (shared + 0x0)",
                 "thread (32,0,0) (warp 1, lane 0) of CTA (0,0,0) waits for bulk groups at",
-                "by thread 0 itself, behind its last store at"});
+                "by thread 0 itself, after its last store at"});
 }
 
 TEST_CASE("a tile that does not start where the pattern of its swizzle does is remembered") {
@@ -661,7 +661,7 @@ TEST_CASE("named-barrier: two warpgroups at one number") {
 TEST_CASE("clusters: an arrival without its wait, and a relaxed one without a fence") {
   const ptx::LaunchShape shape{.grid = {2}, .block = {64}, .cluster = {2}, .shared_bytes = sizeof(Cluster)};
   CHECK_PASSES(run(arrives_in_peer, shape, kClusterNone));
-  CHECK_SAYS("cluster-exit", "barrier_cluster_wait behind the last barrier_cluster_arrive: threads 0-63",
+  CHECK_SAYS("cluster-exit", "barrier_cluster_wait after the last barrier_cluster_arrive: threads 0-63",
              run(arrives_in_peer, shape, kNoWaitAtTheEnd));
   CHECK_SAYS("mbarrier-uninitialised",
              "barrier_cluster_arrive_relaxed alone publishes nothing of what came before it",

@@ -288,7 +288,7 @@ TEST_CASE("load-overwrites: a stage that is handed back too early, and too often
     const Outcome behind = run_ring(kBeforeTheLastRead, 1);
     check_text(behind.report, {}, {"missing  __syncwarp"});
     early += contains(behind.report, "which stands below it: lane 0 arrived for warp 0") ||
-                     contains(behind.report, "and it reads there itself behind its arrival")
+                     contains(behind.report, "and it reads there itself after its arrival")
                  ? 1
                  : 0;
     const Outcome each = run_ring(kByEachWarp, 1);

@@ -297,8 +297,7 @@ TEST_CASE("store-not-waited: a box of one CTA and a thread of another one store 
                 "box of 64 x 64 at (0, 0) of D, so rows 0 to 63", "each element of D is stored by one CTA"});
 }
 
-TEST_CASE(
-    "store-not-waited: the groups of a row that two CTAs store, and the one that stores behind its end") {
+TEST_CASE("store-not-waited: the groups of a row that two CTAs store, and the one that stores past its end") {
   DeviceArray<bf16> d(std::vector<bf16>(128 * 64), "D");
   const DeviceArray<int> counts(std::vector<int>{48, 64}, "counts");
   const ptx::TensorMap map = ptx::make_tensor_map(ptx::matrix_spec(d.get(), 128, 64, 64, 64, Swizzle::k128B));
@@ -468,7 +467,7 @@ TEST_CASE("notes on tensor maps that cannot be those of their matrix") {
   floor.extent[1] = 63;
   CHECK(run(one_row, one, ptx::make_tensor_map(floor), 63).rule == "passed");
   check_text(emulator::take_outside_loads(),
-             {"the box begins behind the last row that the tensor map covers",
+             {"the box begins after the last row that the tensor map covers",
               "box of 64 x 1 at (0, 63) of scales, and the map has 63 rows there"});
 }
 
@@ -540,7 +539,7 @@ TEST_CASE("livelock: how the words beside one that nobody sets are written, and 
   CHECK(words(0).rule == "passed");
   check_report(words(2), "livelock",
                {"nobody sets flags + 8", "flags + 0 (word -2 from there) by CTA (0,0,0) at ",
-                "It lies 2 words behind the last one that anybody has set"});
+                "It lies 2 words after the last one that anybody has set"});
   const auto count = [](std::uint32_t add) {
     DeviceArray<std::uint32_t> counter(std::vector<std::uint32_t>(1, 5u), "counter");
     return run(waits_for_count, one_cta(64), counter.get(), add);

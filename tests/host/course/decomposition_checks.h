@@ -44,7 +44,7 @@ inline std::string mistake_in_cover(const Decomposition& all) {
       if (last) {
         ++finished[static_cast<std::size_t>(work.tile)];
       } else if (work.slot >= all.slots()) {
-        return "a slot behind the last one";
+        return "a slot after the last one";
       } else {
         ++written[static_cast<std::size_t>(work.slot)];
       }

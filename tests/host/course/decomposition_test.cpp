@@ -103,7 +103,7 @@ TEST_CASE("decomposition: the stream-K tiles, linearised, are divided evenly") {
 
 TEST_CASE(
     "decomposition: a worker does its range from the end to the beginning, and data-parallel work tiles "
-    "behind it") {
+    "after it") {
   for_many([](const Decomposition& all) {
     for (const auto& list : all_work_tiles(all)) {
       for (std::size_t i = 1; i < list.size(); ++i) {

@@ -403,19 +403,19 @@ TEST_CASE("auxiliary: a problem whose tensor cannot be right is refused in one s
   };
   problem.auxiliary_pitch = 128;
   CHECK_THROWS_WITH(prepare(Auxiliary::kResidual),
-                    "a row of the auxiliary tensor begins 128 elements behind the one before, and has N = "
+                    "a row of the auxiliary tensor begins 128 elements after the one before, and has N = "
                     "144: the pitch must be at least N");
   problem.auxiliary_pitch = 160;
   CHECK_NOTHROW(prepare(Auxiliary::kResidual));
   CHECK_THROWS_WITH(
       prepare(Auxiliary::kMask),
-      "a row of the bit mask begins 160 bits behind the one before: that must be a multiple of 128");
+      "a row of the bit mask begins 160 bits after the one before: that must be a multiple of 128");
   problem.auxiliary_pitch = 256;
   CHECK_NOTHROW(prepare(Auxiliary::kMask));
   problem.auxiliary = reinterpret_cast<std::uint8_t*>(memory) + 4;
   CHECK_THROWS_WITH(
       prepare(Auxiliary::kMaskBackward),
-      "the bit mask begins 4 bytes behind a multiple of 16: its address must be a multiple of 16");
+      "the bit mask begins 4 bytes after a multiple of 16: its address must be a multiple of 16");
   problem.auxiliary = nullptr;
   CHECK_THROWS_WITH(prepare(Auxiliary::kPreActivation),
                     "the epilogue has an auxiliary tensor, and its address is null");

@@ -217,7 +217,7 @@ TEST_CASE("epilogue: a bias or a C of the wrong length is refused in a sentence"
   problem.c_pitch = 8;
   CHECK_THROWS_WITH(
       gemm::prepare(variant, problem),
-      "a row of C begins 8 elements behind the one before, and has N = 16: the pitch must be at least N");
+      "a row of C begins 8 elements after the one before, and has N = 16: the pitch must be at least N");
 }
 
 TEST_CASE("epilogue: what a variant computes, and what is nearest") {

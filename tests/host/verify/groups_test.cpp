@@ -90,8 +90,8 @@ TEST_CASE("groups: what the flag says") {
 TEST_CASE("groups: what is refused, in a sentence each") {
   CHECK(refusal("3,-5,7", 5) == "group 1 has -5 rows: a group has none, or more");
   CHECK(refusal("3,2147483648", 5) ==
-        "group 1 ends behind row 262144: all groups together have at most so many rows");
-  CHECK(refusal("262144,262144", 5).find("group 1 ends behind row 262144") == 0);
+        "group 1 ends after row 262144: all groups together have at most so many rows");
+  CHECK(refusal("262144,262144", 5).find("group 1 ends after row 262144") == 0);
   CHECK(refusal("3,99999999999999999999", 5) ==
         "the number 99999999999999999999 in 3,99999999999999999999 is too large");
   CHECK(refusal("3,3", 5) == "the groups have 6 rows, and M is 5: M counts the rows of all groups");
@@ -132,7 +132,7 @@ TEST_CASE("groups: anywhere, as the seed behind an @ says") {
   CHECK(harness::parse_placement("3,0,2+1@7") == 7);
   CHECK(harness::parse_groups("3,0,2+1@7", 7) == harness::parse_groups("3,0,2+1", 7));
   CHECK(harness::parse_groups("4:zipf:2@1", 9) == harness::parse_groups("4:zipf:2", 9));
-  CHECK(refusal("3,2@0", 5) == "the seed behind the @ in 3,2@0 must be at least 1");
+  CHECK(refusal("3,2@0", 5) == "the seed after the @ in 3,2@0 must be at least 1");
   CHECK(refusal("3,2@x", 5).find("'3,2@x' says no groups") == 0);
   CHECK(contains(refusal("3,1/4@2", 8), "says groups that lie anywhere and a capacity"));
 }
@@ -364,7 +364,7 @@ TEST_CASE("groups: the report says that parts of groups were rounded down, and w
     return harness::verify(image, acceptance, kGroupTile).report;
   };
   check_text(report_with({{16, 20}, {28, 30}, {54, 60}}, harness::kPoison),
-             {"behind whole parts of 8 rows: 4 of the 20 rows of group 0, 2 of the 10 rows of group 2, "
+             {"after whole parts of 8 rows: 4 of the 20 rows of group 0, 2 of the 10 rows of group 2, "
               "6 of the 14 rows of group 5. A number of parts of 8 is rounded down"});
   // Not the ends of all groups.
   CHECK_FALSE(contains(report_with({{16, 20}, {28, 30}}, harness::kPoison), "rounded down"));

@@ -99,7 +99,7 @@ TEST_CASE("words that name nothing are refused with what would be right") {
   CHECK_FALSE(contains(course.refusal({"nave"}), "cube"));
   CHECK(course.refusal({"03-01"}) == "the range 03-01 goes backwards: write 01-03");
   CHECK(course.refusal({"40-49"}) == "there is no step from 40 to 49; the steps are 01_naive to 22_mix");
-  CHECK(contains(course.refusal({"01:"}), "names no variant behind its colon"));
+  CHECK(contains(course.refusal({"01:"}), "names no variant after its colon"));
   CHECK(course.refusal({"01-02:65"}).find("unknown variant of 01_naive '65'") == 0);
 }
 

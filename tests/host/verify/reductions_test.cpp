@@ -185,7 +185,7 @@ TEST_CASE("reductions: results that stand in the place of others are recognised"
   CHECK(contains(explain(of_tile), "These are the right results of the first 16 columns"));
   std::vector<float> shifted = sums;
   for (std::size_t i = 8; i < 20; ++i) shifted[i] = sums[i + 3];
-  CHECK(contains(explain(shifted), "each is that of the column 3 behind"));
+  CHECK(contains(explain(shifted), "each belongs to the column that lies 3 further on"));
   std::vector<float> other = sums;
   for (std::size_t i = 8; i < 20; ++i) other[i] = 1000 + static_cast<float>(i * i);
   CHECK(contains(explain(other), "Where: columns 8 to 19, all of them. No simple mistake fits."));
@@ -245,7 +245,7 @@ TEST_CASE("reductions: the report says how often the subtiles of a tile were cou
   CHECK(explain({1, 1, 1}).empty());
   INFO(explain({3, 2, 1}));
   CHECK(contains(explain({3, 2, 1}),
-                 "count 3, 2, 1 times: what a thread has summed up so far is added behind every subtile"));
+                 "count 3, 2, 1 times: what a thread has summed up so far is added after every subtile"));
   CHECK(contains(explain({1, 0, 1}), "count 1, 0, 1 times: one of them is missing"));
   CHECK_FALSE(contains(explain({7, 1, 1}), "subtiles of 64 columns"));
 }

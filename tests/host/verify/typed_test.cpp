@@ -249,7 +249,7 @@ TEST_CASE("typed: the report says that k-tiles begin too close, or that one is t
   CHECK(contains(report_with({0, 32, 64, 96, 128}), "k from 192 on is never read"));
   CHECK(contains(report_with({0, 64, 64, 192, 256}), "k-tile 2 is missing and k-tile 1 is there twice"));
   CHECK(contains(report_with({0, 64, 128, 192}), "k-tile 4 is missing ("));
-  CHECK((contains(report_with({0, 64, 128, 192}), "behind the last whole 128 of K was not promoted")) ==
+  CHECK((contains(report_with({0, 64, 128, 192}), "after the last whole 128 of K was not promoted")) ==
         promotes);
   CHECK_FALSE(contains(report_with({0, 64, 192, 256}), "promoted"));
   CHECK_FALSE(contains(report_with({8, 72, 128, 200, 256}), "These are"));
@@ -544,11 +544,10 @@ TEST_CASE("typed: the report says from which block of K on scales are those of a
              {"B's scale is that of the block of K before from block 32 (k = 4096; of blocks 0 to 34), "
               "and the right one before it"});
   const std::string until = report_with(true, [](int block) { return block < 7 ? block + 1 : block; });
-  check_text(until, {"A's scale is that of the block of K behind up to block 6 (k = 768;"});
+  check_text(until, {"A's scale is that of the block of K after up to block 6 (k = 768;"});
   const std::string once = report_with(false, [](int block) { return block % 32; });
-  check_text(once,
-             {"B's scale of block 32 of K and of those behind it (k = 4096 and more; of blocks 0 to 34) "
-              "is that of the block 32 before"});
+  check_text(once, {"B's scale of block 32 of K and of those after it (k = 4096 and more; of blocks 0 to 34) "
+                    "is that of the block 32 before"});
   // What is no neighbour's scale is no missing k-tile either.
   const std::string far = report_with(false, [&](int block) { return (block * 7 + 3) % 35; });
   check_text(far, {}, {"These are"});

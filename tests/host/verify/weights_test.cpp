@@ -181,13 +181,13 @@ TEST_CASE("weights: the report names groups that take a neighbour's scale") {
   // Which group's scale group i takes, and what is said.
   const std::pair<std::function<int(int)>, const char*> readings[] = {
       {[](int at) { return at % 4 == 3 || at == 12 ? at : at + 1; },
-       "groups 0 to 2, 4 to 6 and 8 to 10 of K (of 0 to 12) take the scale of the group behind them"},
+       "groups 0 to 2, 4 to 6 and 8 to 10 of K (of 0 to 12) take the scale of the group after them"},
       {[](int at) { return at % 2 == 0 ? at : at - 1; },
        "groups 1, 3, 5, 7, 9 and 11 of K (of 0 to 12) take the scale of the group before them"},
       {[](int at) { return at == 8               ? 0
                            : at == 3 || at == 12 ? at
                                                  : at + 1; },
-       "groups 0 to 2 and 4 to 11 of K (of 0 to 12) take the scale of the group behind them (group i that of "
+       "groups 0 to 2 and 4 to 11 of K (of 0 to 12) take the scale of the group after them (group i that of "
        "i + 1; the work tile has groups 0 to 8"}};
   for (const auto& [of, words] : readings) {
     TypedImage image = harness::correct_image(rules);

@@ -359,7 +359,7 @@ bool explain_lapped(Report& report, const Gang& gang) {
                     full->phase - seen);
         report.missing(
             "the arrival of warp {} of CTA {} at {} in a phase that ended without it: the count there is {}, "
-            "set at {}, and {} warps read what is overwritten behind that phase. One arrives for each of "
+            "set at {}, and {} warps read what is overwritten after that phase. One arrives for each of "
             "them: it is that number",
             thread.warp(), text(cta->id), name_mbarrier(*empty), empty->count, empty->init_where.text(),
             warps);
@@ -415,13 +415,13 @@ bool explain_stage_left_out(Report& report, const Gang& gang, const Mbarrier& em
   }
   if (names.empty()) return false;
   report.line("first",
-              "nobody has ever arrived at {}. Of its readers {} {} waited for {} and for stages behind it, "
+              "nobody has ever arrived at {}. Of its readers {} {} waited for {} and for stages after it, "
               "and arrived for these",
               name_mbarrier(empty), names, names.find(',') == std::string::npos ? "has" : "have",
               name_mbarrier(*full));
   report.missing(
-      "the arrival{} there, for this stage, too: what stands in front of it leaves it out, by one. Each "
-      "stage that is filled again is released, the last of these included (k-tile i of n is behind the wait "
+      "the arrival{} there, for this stage, too: what stands before it leaves it out, by one. Each "
+      "stage that is filled again is released, the last of these included (k-tile i of n is after the wait "
       "for k-tile i + 1, and its stage is filled again while i + stages is below n)",
       place.empty() ? std::string() : " of " + place);
   return true;
@@ -693,9 +693,9 @@ std::string released_twice(const Mbarrier& empty, const ReaderName& reader, cons
     return {};
   return fmt::format(
       "one arrival fewer: {} hands back k-tile {} twice. It had handed back every stage that it had waited "
-      "for with the arrival at {} ({}, at {}); the next one, behind its wait as {}, can only be for k-tile "
-      "{}, whose wgmma has just been issued. Until then each arrival came behind the wait for the k-tile "
-      "after. A last k-tile is released once, either behind the loop or in the next tile's first iteration",
+      "for with the arrival at {} ({}, at {}); the next one, after its wait as {}, can only be for k-tile "
+      "{}, whose wgmma has just been issued. Until then each arrival came after the wait for the k-tile "
+      "after. A last k-tile is released once, either after the loop or in the next tile's first iteration",
       reader.name, of_last->activity.k_tile, name_mbarrier(*stages[last]), text(of_last->activity),
       of_last->where.text(), text(arrival.activity), arrival.activity.k_tile);
 }
@@ -720,7 +720,7 @@ std::string relaxed_without_fence(const Gang& gang, const std::vector<Mbarrier::
     if (thread.fenced_device.covers(reader)) continue;
     return fmt::format(
         "a release in the arrival at {}, or a fence.acq_rel.cluster between the read at {} and it: it is "
-        "relaxed, and hands on what a fence in front of it has seen, and nothing else",
+        "relaxed, and hands on what a fence before it has seen, and nothing else",
         event.where.text(), read_at.text());
   }
   return {};
@@ -807,7 +807,7 @@ std::string what_the_reader_missed(Report& report, const Gang& gang,
     if (executed < stamp_time(reader)) {
       return fmt::format(
           "{} arrived before it issued its wgmma {} at {}, which reads the stage: {} of them stood before "
-          "the arrival at {}. One release for each k-tile, behind its last wgmma and the wait for that: this "
+          "the arrival at {}. One release for each k-tile, after its last wgmma and the wait for that: this "
           "one comes too early, or is one too many",
           name.name, stamp_time(reader), read_at.text(), executed, last->where.text());
     }
@@ -828,7 +828,7 @@ std::string what_the_reader_missed(Report& report, const Gang& gang,
   }
   if (name.agent && name.kind == AgentKind::kMultiplications && arrived) {
     return fmt::format(
-        "tcgen05.commit at {} behind the tcgen05.mma at {}: it stands before it, and a commit tracks only "
+        "tcgen05.commit at {} after the tcgen05.mma at {}: it stands before it, and a commit tracks only "
         "what its thread has issued by then",
         arrival->where.text(), read_at.text());
   }
@@ -857,13 +857,13 @@ std::string what_the_reader_missed(Report& report, const Gang& gang,
     const bool below = mate->where.file() == read_at.file() && mate->where.line() < read_at.line();
     if (reads_behind(target, load, mate->stamp, read_at))
       return fmt::format(
-          "the arrival at {} behind the read at {}: {}, and it reads there itself behind its arrival. A "
-          "__syncwarp in front of the arrival does not hold back what comes behind it",
+          "the arrival at {} after the read at {}: {}, and it reads there itself after its arrival. A "
+          "__syncwarp before the arrival does not hold back what comes after it",
           mate->where.text(), read_at.text(), late);
     if (below)
       return fmt::format(
-          "the arrival at {} behind the read at {}, which stands below it: {}, and a __syncwarp in front of "
-          "the arrival does not hold back what comes behind it. (Only where this arrival is that of a later "
+          "the arrival at {} after the read at {}, which stands below it: {}, and a __syncwarp before "
+          "the arrival does not hold back what comes after it. (Only where this arrival is that of a later "
           "round: __syncwarp between the two)",
           mate->where.text(), read_at.text(), late);
     return fmt::format(
@@ -878,7 +878,7 @@ std::string what_the_reader_missed(Report& report, const Gang& gang,
         "arrive there: each of them in every phase, or the count is too small",
         name.name, name_mbarrier(empty), empty.count, empty.init_where.text(), arriving_threads(gang, empty));
   }
-  return arrived ? fmt::format("{} arrived before it read: the arrival comes behind the last read", name.name)
+  return arrived ? fmt::format("{} arrived before it read: the arrival comes after the last read", name.name)
                  : fmt::format(
                        "{} has not arrived in that phase: it arrives itself, or a barrier with a thread that "
                        "does comes before the arrival",
@@ -1057,7 +1057,7 @@ bool explain_skipped_waits(Report& report, const Gang& gang, const Thread& threa
   const std::uint32_t first = thread.index / kWarpgroupSize * kWarpgroupSize;
   const auto end = std::min<std::size_t>(first + kWarpgroupSize, thread.cta->threads.size());
   const std::string barrier =
-      fmt::format("a barrier of warpgroup {} behind waits that not all of its threads make",
+      fmt::format("a barrier of warpgroup {} after waits that not all of its threads make",
                   thread.index / kWarpgroupSize);
   constexpr const char* kRule = "A thread that skips waits must not run ahead of the one that makes them";
   for (std::uint32_t i = first; i < end; ++i) {
@@ -1114,7 +1114,7 @@ void add_missing_phase(Report& report, const Gang& gang, const Thread& thread, c
   if (arrival) {
     report.missing(
         "an arrival at {} that comes later: that of {} at {} let this thread in when its own warpgroup had "
-        "not yet waited for phase {} of {}. It belongs behind the last wait of its turn",
+        "not yet waited for phase {} of {}. It belongs after the last wait of its turn",
         name_mbarrier(*order->barrier), name_thread(gang.grid, arrival->stamp), arrival->where.text(),
         wait.phase, name_mbarrier(full));
     return;
@@ -1573,7 +1573,7 @@ void explain_not_brought(Report& report, const Thread& thread, std::uintptr_t ad
   }
   report.missing(
       "a copy into {}. One went into {}, at {}, and signals {}: what comes with another stage is read there, "
-      "behind the wait for that",
+      "after the wait for that",
       own, member_of(cta, same->offset, false), same->where.text(), name_mbarrier(*same->barrier));
 }
 
@@ -1590,12 +1590,12 @@ std::string explain_unwaited(Report& report, const Warpgroup& warpgroup, Stamp r
   const auto late = std::find_if(warpgroup.threads.begin(), warpgroup.threads.end(),
                                  [&](const WgmmaThread& thread) { return thread.waited < number; });
   if (end == warpgroup.group_end.end() || late->committed < group)
-    return fmt::format("wgmma.commit_group behind the wgmma, and a wgmma.wait_group of {}", name);
+    return fmt::format("wgmma.commit_group after the wgmma, and a wgmma.wait_group of {}", name);
   if (late->waits == 0) return fmt::format("wgmma.wait_group of {}", name);
   const std::string wait = fmt::format("wgmma.wait_group<{}> at {}", late->left, late->waited_at.text());
   if (late->at_wait < group) {
     report.line("waited", "{}, before group {}, that of this wgmma, was committed", wait, group);
-    return fmt::format("wgmma.wait_group of {}, behind the commit of group {}", name, group);
+    return fmt::format("wgmma.wait_group of {}, after the commit of group {}", name, group);
   }
   report.line(
       "waited",
@@ -1640,13 +1640,13 @@ void explain_missing_end(Report& report, const Gang& gang, Stamp reader, Where r
                    read_at.text(), before);
   } else if (!committed) {
     report.missing(
-        "cp.async.bulk.commit_group behind the store at {}: it is in no group yet, and {} of {} covers "
+        "cp.async.bulk.commit_group after the store at {}: it is in no group yet, and {} of {} covers "
         "committed groups only",
         read_at.text(), wait, name.name);
   } else if (waited) {
     report.missing("a barrier (or an mbarrier arrival) between {} of {} and {}", wait, name.name, before);
   } else {
-    report.missing("{}, and a barrier behind it, before {}", lacking, before);
+    report.missing("{}, and a barrier after it, before {}", lacking, before);
   }
 }
 
@@ -1695,7 +1695,7 @@ bool explain_out_of_turn(Report& report, const Thread& thread, const LastWait& w
   add_let_in(report, gang, *order);
   report.missing(
       "an arrival at {} that comes later: that of {} at {} let this thread in when its own warpgroup had not "
-      "yet waited for phase {} of {}. Where the two take phases in turn, it belongs behind the last wait of "
+      "yet waited for phase {} of {}. Where the two take phases in turn, it belongs after the last wait of "
       "a turn",
       name_mbarrier(*order->barrier), name_thread(gang.grid, arrival->stamp), arrival->where.text(), phase,
       name_mbarrier(full));
@@ -1722,7 +1722,7 @@ bool explain_too_large_box(Report& report, const LoadRecord& load, const std::st
     return false;
   const std::uint32_t row = load.spec.box[1] > 0 ? load.bytes / load.spec.box[1] : 0;
   report.line("over",
-              "the copy brings {} bytes to {}, of which {} are left from there on: the last {} come behind "
+              "the copy brings {} bytes to {}, of which {} are left from there on: the last {} come after "
               "its end, as {} does",
               load.bytes, own, fits, load.bytes - fits, there);
   report.missing(
@@ -1808,13 +1808,13 @@ std::string what_the_arrival_missed(const Mbarrier& barrier, Stamp earlier, Wher
   }
   if (!mate) {
     return fmt::format(
-        "the arrival of warp {} (behind its {} at {}): the phase ended without it. The count of {} is {}, "
+        "the arrival of warp {} (after its {} at {}): the phase ended without it. The count of {} is {}, "
         "set at {}: too small, where more than {} arrive for each phase, or warp {} does not arrive there",
         warp, act, earlier_where.text(), name_mbarrier(barrier), barrier.count, barrier.init_where.text(),
         barrier.count, warp);
   }
   const std::string arrival = fmt::format("the arrival at {}", mate->where.text());
-  const std::string behind = fmt::format("{} behind the {} at {}", arrival, act, earlier_where.text());
+  const std::string behind = fmt::format("{} after the {} at {}", arrival, act, earlier_where.text());
   if (mate->stamp >> 32 == earlier >> 32)
     return fmt::format("{}: thread {} arrived before it had {}", behind, stamp_thread(earlier), did);
   const std::uint32_t lane = stamp_thread(mate->stamp) % kWarpSize;
@@ -1880,7 +1880,7 @@ bool explain_guarded(Report& report, const Thread& thread, std::uintptr_t addres
       fmt::format("at {} for parity {} of {}", wait->where.text(), wait->parity, name_mbarrier(barrier));
   if (wait->phase == barrier.first_phase) {
     report.line("waited", at + ", whose first phase was not over: a fresh barrier lets parity 1 pass, once");
-    report.missing("a wait for the arrival of warp {} there, behind its {} at {}", warp,
+    report.missing("a wait for the arrival of warp {} there, after its {} at {}", warp,
                    access == Access::kRead ? "read" : "write", earlier_where.text());
     return true;
   }
@@ -1925,11 +1925,11 @@ bool explain_named_barrier(Report& report, const Thread& thread, Stamp earlier, 
     const char* did = access == Access::kRead ? "read" : "write";
     const auto number = &barrier - barriers.data();
     report.line("next",
-                "{} waits at {} for named barrier {} of {} threads, behind its {}; {} is still to come to it",
+                "{} waits at {} for named barrier {} of {} threads, after its {}; {} is still to come to it",
                 name_thread(gang.grid, earlier), waiting->where.text(), number, barrier.threads, did,
                 name_thread(gang.grid, thread.stamp()));
     report.missing(
-        "a barrier between the {} at {} and the {} at {}: the bar.sync of barrier {} at {} comes behind both "
+        "a barrier between the {} at {} and the {} at {}: the bar.sync of barrier {} at {} comes after both "
         "and belongs between them, or another one does",
         did, earlier_where.text(), act, where.text(), number, waiting->where.text());
     return true;
@@ -1990,7 +1990,7 @@ bool explain_overrun(Report& report, const Thread& thread, std::uintptr_t addres
   const std::uint32_t over = writers.contains(one) ? one : two;
   const std::uint32_t owner = over == one ? two : one;
   report.missing(
-      "a bound: warpgroup {} writes {} at {} (thread {} has), and thread {} goes on behind its end, {} bytes "
+      "a bound: warpgroup {} writes {} at {} (thread {} has), and thread {} goes on past its end, {} bytes "
       "from its beginning, where it has {}. That is {}, which warpgroup {} writes",
       over, before, where.text(), writers[over], over == one ? thread.index : stamp_thread(other),
       static_cast<std::int64_t>(place) - first, begin - first, here, owner);
@@ -2107,11 +2107,11 @@ void explain_race(Report& report, const Thread& thread, std::uintptr_t address, 
   if (earlier == Access::kWrite && now == Access::kRead && cta.gang->cp_async &&
       cta.gang->cp_async->has_written(cta, address)) {
     report.line("missing",
-                fmt::format("a barrier behind cp.async.wait_group and before {}: the wait of {} is for "
-                            "the copies of its own thread, and only a barrier behind it hands them on",
+                fmt::format("a barrier after cp.async.wait_group and before {}: the wait of {} is for "
+                            "the copies of its own thread, and only a barrier after it hands them on",
                             where.text(), name_thread(cta.gang->grid, stamp)));
     if (barrier)
-      report.line("last", fmt::format("both come behind {} number {} of the CTA, at {}", barrier->what,
+      report.line("last", fmt::format("both come after {} number {} of the CTA, at {}", barrier->what,
                                       barrier - cta.intervals.data() + 1, barrier->where.text()));
     return;
   }
@@ -2151,11 +2151,11 @@ void explain_race(Report& report, const Thread& thread, std::uintptr_t address, 
   const bool one_file = earlier_where.file() == where.file() && where.file() == barrier->where.file();
   const bool wraps = one_file && below(where) != below(earlier_where);
   report.line("missing",
-              wraps ? fmt::format("a barrier behind {}, before {} of the next round",
+              wraps ? fmt::format("a barrier after {}, before {} of the next round",
                                   (below(where) ? where : earlier_where).text(),
                                   (below(where) ? earlier_where : where).text())
                     : fmt::format("a barrier between {} and {}", earlier_where.text(), where.text()));
-  report.line("last", fmt::format("both come behind {} number {} of the CTA, at {}", barrier->what,
+  report.line("last", fmt::format("both come after {} number {} of the CTA, at {}", barrier->what,
                                   barrier - cta.intervals.data() + 1, barrier->where.text()));
 }
 

@@ -270,7 +270,7 @@ std::string arriver_text(const Gang& gang, const Mbarrier& barrier) {
   const bool gone = std::all_of(warp.begin(), warp.end(),
                                 [](const Thread* thread) { return thread->state == ThreadState::kExited; });
   std::string now =
-      "it has returned without: what it arrives behind (a branch, a number of items) is to hold whenever "
+      "it has returned without: what it arrives after (a branch, a number of items) is to hold whenever "
       "somebody waits there";
   if (!gone) {
     const Thread* waits = nullptr;
@@ -670,7 +670,7 @@ bool explain_waits_for_itself(Report& report, const Gang& gang) {
       if (explain_released_beside(report, *thread, *barrier)) return true;
       report.missing(
           "the arrival at {} before the wait at {}: the thread waits for itself, as it would arrive only "
-          "behind this wait",
+          "after this wait",
           other.where.text(), thread->wait.where.text());
       return true;
     }
@@ -731,7 +731,7 @@ bool explain_commit_elsewhere(Report& report, const Gang& gang) {
       if (commit.k_tile != *k_tile) continue;
       report.line(
           "first",
-          "k-tile {} was the last that {} brought, and the commit behind its multiplications went to {}: {}",
+          "k-tile {} was the last that {} brought, and the commit after its multiplications went to {}: {}",
           *k_tile, name_mbarrier(*full), name_mbarrier(*other), describe_commit(commit));
       report.missing(
           "that commit at {}, the mbarrier of the stage that was multiplied: at {} the state is that of "
@@ -939,7 +939,7 @@ bool explain_circle_of_turns(Report& report, const Gang& gang, const Array& all,
   report.line("circle",
               "warpgroup {} of CTA {} has waited for {} and waits at {} for named barrier {}, where {} of {} "
               "threads have come. Only {} can still come there: they wait at {}{} at {}. {} fills that "
-              "behind its wait at {}, which lacks the arrival of warpgroup {}",
+              "after its wait at {}, which lacks the arrival of warpgroup {}",
               held.thread->index / 128, text(cta.id), name_mbarrier(*held.full),
               held.thread->wait.where.text(), number, turn->arrivals.size(), turn->threads, names(others),
               others.front()->wait.where.text(),
@@ -986,13 +986,13 @@ bool explain_never_enough(Report& report, const Gang& gang) {
       const Activity& activity = gang.hopper->thread(thread).activity;
       report.line("keeps",
                   "{} of warpgroup {} waits at {}{} at {}: it has waited for all {} stages and has arrived "
-                  "at none of {}[], and what it waits for can be filled only behind its own arrival",
+                  "at none of {}[], and what it waits for can be filled only after its own arrival",
                   plain_name(thread), thread.index / 128, thread.wait.where.text(),
                   activity.role ? ", as " + text(activity) + "," : std::string(), name_mbarrier(*keeps.full),
                   keeps.stages, name);
       report.missing(
-          "the arrival{} of warpgroup {} at {}[] behind each wait, before that for the stage's next "
-          "filling{}: it would arrive only behind its waits for more k-tiles than there are stages, or "
+          "the arrival{} of warpgroup {} at {}[] after each wait, before that for the stage's next "
+          "filling{}: it would arrive only after its waits for more k-tiles than there are stages, or "
           "never. (A count of {} instead of {}, set at {}, fits only if it reads nothing of a stage, and "
           "need not wait.)",
           barrier->pending == 1 ? "" : "s", thread.index / 128, name,
@@ -1091,7 +1091,7 @@ bool explain_never_arrived(Report& report, const Gang& gang) {
       untouched.size() == 1 ? chain_text(gang, *untouched.front(), last) : std::string();
   if (!chain.empty()) {
     report.line("chain",
-                "{}; and {} lacks an arrival of somebody. If that stands behind the first of these waits, by "
+                "{}; and {} lacks an arrival of somebody. If that comes after the first of these waits, by "
                 "{}, it never comes: it belongs before it",
                 chain, name_mbarrier(*untouched.front()), last);
   }

@@ -99,7 +99,8 @@ bool explain_groups(Report& report, const Grid& grid, std::uintptr_t address, st
                 row, mine, rows_text(own), text(grid.cta_id(key - 1)), box->first, box->second, from,
                 rows_text(theirs), tile, tile + grid.options.tile_m - 1);
     report.missing(
-        "an end of that store at row {}, the last one of group {}: {} of its {} rows lie behind. TMA clips "
+        "an end of that store at row {}, the last one of group {}: {} of its {} rows lie beyond it. TMA "
+        "clips "
         "at the end of the tensor only, so rows that are not all the group's are stored by threads, each of "
         "which asks for its own",
         theirs.end - 1, from, box->second - theirs.end + 1, box->second - box->first + 1);
@@ -112,7 +113,7 @@ bool explain_groups(Report& report, const Grid& grid, std::uintptr_t address, st
   report.line("group", "row {} belongs to group {} ({}); group {} before it ends at row {}", row, mine,
               rows_text(own), before, rows[static_cast<std::size_t>(before)].end - 1);
   report.missing(
-      "one owner: CTAs {} and {} both store this element. A tile of group {} stores no row behind {}, or two "
+      "one owner: CTAs {} and {} both store this element. A tile of group {} stores no row after {}, or two "
       "CTAs have taken one tile of group {}",
       text(grid.cta_id(one - 1)), text(grid.cta_id(other - 1)), before,
       rows[static_cast<std::size_t>(before)].end - 1, mine);

@@ -37,7 +37,7 @@ std::string two_accumulators(const Cta& cta, std::uint32_t column, const Mbarrie
       "a wait for {}, or a tcgen05.ld of columns {}-{}: the mbarrier and the address are those of two "
       "accumulators",
       right ? name_mbarrier(*right)
-            : fmt::format("the commit behind the multiplications into column {}", column),
+            : fmt::format("the commit after the multiplications into column {}", column),
       commit.column, commit.column + commit.columns - 1);
 }
 
@@ -122,12 +122,12 @@ EarlyPass explain_earlier_commit(Report& report, const Thread& thread, const Ten
   if (!older) {
     report.line(
         "in between",
-        "{}: {} {} was ended by {}. This multiplication was issued behind that commit, into the same columns",
+        "{}: {} {} was ended by {}. This multiplication was issued after that commit, into the same columns",
         let_through, phase, name_mbarrier(*wait->barrier), describe_commit(*commit));
     const std::string issuer = name_thread(grid, accumulation.issuer->stamp());
     const LastWait* const released = latest_thread_wait(*accumulation.issuer);
     report.missing(
-        "a wait of {} for the arrival of warp {} behind its tcgen05.wait::ld, before it overwrites the "
+        "a wait of {} for the arrival of warp {} after its tcgen05.wait::ld, before it overwrites the "
         "accumulator{}",
         issuer, thread.warp(),
         released ? fmt::format(": its latest wait for other threads was {}{}", at_text(*released),
@@ -146,7 +146,7 @@ EarlyPass explain_earlier_commit(Report& report, const Thread& thread, const Ten
                                   wait->phase - 1, describe_commit(*commit)));
   const int wanted = says ? wait->activity.k_tile : k_tile;
   report.missing(
-      "a wait for the phase that a commit behind {} ends. A parity does not tell a phase from the next but "
+      "a wait for the phase that a commit after {} ends. A parity does not tell a phase from the next but "
       "one, so a thread waits for every phase of an mbarrier, or for one that has a single phase for it",
       wanted >= 0 ? fmt::format("k-tile {}", wanted) : "this multiplication");
   return EarlyPass::kEarlierPhase;
@@ -160,7 +160,7 @@ std::string explain_handed_back(Report& report, const Thread& writer, const Tens
     const CommitRecord* const commit = commit_that_ended(barrier, read.waited_for.phase - 1);
     if (commit && commit->columns != 0 && column - commit->column >= commit->columns) {
       report.line("early",
-                  "{} read behind its wait at {} for {}: phase {} of it was ended by {}, into columns {}-{} "
+                  "{} read after its wait at {} for {}: phase {} of it was ended by {}, into columns {}-{} "
                   "of tensor memory. It reads column {}",
                   reader, read.waited_for.where.text(), name_mbarrier(barrier), read.waited_for.phase - 1,
                   describe_commit(*commit), commit->column, commit->column + commit->columns - 1, column);
@@ -172,7 +172,7 @@ std::string explain_handed_back(Report& report, const Thread& writer, const Tens
   const std::string barrier = name_mbarrier(*wait->barrier);
   if (wait->phase == wait->barrier->first_phase) {
     report.line("waited", at_text(*wait) + kFreshBarrier);
-    return fmt::format("a wait for the arrival of {} at {}, behind its tcgen05.wait::ld", reader, barrier);
+    return fmt::format("a wait for the arrival of {} at {}, after its tcgen05.wait::ld", reader, barrier);
   }
   if (wait->arrivals.empty()) return {};
   report.line("waited", "{}; these arrivals ended phase {} there:", at_text(*wait), wait->phase - 1);
@@ -184,12 +184,12 @@ std::string explain_handed_back(Report& report, const Thread& writer, const Tens
       });
   if (own != wait->arrivals.end()) {
     return fmt::format(
-        "an arrival of {} at {} behind its tcgen05.ld at {} and the wait for it: the one at {} that ended "
+        "an arrival of {} at {} after its tcgen05.ld at {} and the wait for it: the one at {} that ended "
         "the phase was for an earlier read",
         reader, barrier, read.where.text(), own->where.text());
   }
   std::string missing = fmt::format(
-      "the arrival of {} at {}, behind its tcgen05.wait::ld: the phase ended without it. The count is {}, "
+      "the arrival of {} at {}, after its tcgen05.wait::ld: the phase ended without it. The count is {}, "
       "set at {}",
       reader, barrier, wait->barrier->count, wait->barrier->init_where.text());
   if (const std::string lanes = several_lanes(wait->arrivals); !lanes.empty()) {
@@ -378,7 +378,7 @@ std::string name_commit(const Mbarrier& barrier, std::uint32_t number) {
   const CommitRecord& commit = barrier.commit_log[barrier.commit_log.size() - 1 - later];
   std::string text =
       fmt::format("a tcgen05.commit of {}", name_thread(barrier.cta->gang->grid, commit.committer->stamp()));
-  if (commit.k_tile >= 0) text += fmt::format(" behind the multiplications of k-tile {}", commit.k_tile);
+  if (commit.k_tile >= 0) text += fmt::format(" after the multiplications of k-tile {}", commit.k_tile);
   return text;
 }
 

@@ -52,7 +52,7 @@ constexpr struct {
     {Mistake::kNoBias, "what the inputs give if the bias is missing"},
     {Mistake::kNoActivation, "what the inputs give if the activation is missing"},
     {Mistake::kActivationLast,
-     "what the inputs give if the activation comes behind the residual, f(x + r): right is f(x) + r. In a "
+     "what the inputs give if the activation comes after the residual, f(x + r): right is f(x) + r. In a "
      "tree of nodes that is the order in which they stand"},
     {Mistake::kNoTensor, "what the inputs give if the auxiliary tensor has no effect"},
     {Mistake::kTensorByRow, "what the auxiliary tensor gives if its row and its column are exchanged"},
@@ -505,7 +505,7 @@ std::string explain_mask_places(const AuxRules& rules, const Survey& found, cons
         if (place.rows != 0) where = place.rows > 0 ? "of 8 rows below" : "of 8 rows above";
         if (place.columns != 0)
           where += fmt::format("{}{} columns {}", where.empty() ? "of " : " and ", std::abs(place.columns),
-                               place.columns > 0 ? "behind" : "before");
+                               place.columns > 0 ? "after" : "before");
         list += fmt::format("{}in rows {} to {} of each 16, columns {} to {} take the bits {}",
                             list.empty() ? "" : "; ", half * kHalf, half * kHalf + kHalf - 1, begin, end - 1,
                             where);
@@ -783,7 +783,7 @@ void check_tensor(Findings& findings, const AuxRules& rules, const AuxImage& ima
   if (touched > 0) {
     findings.failed.emplace_back(kAuxPadding);
     findings.text += fmt::format(
-        "  [{}] the auxiliary tensor has N = {} columns, and behind them something was written, first at "
+        "  [{}] the auxiliary tensor has N = {} columns, and after them something was written, first at "
         "({}, {})\n",
         kAuxPadding, shape.n, first.row, first.column);
   }
@@ -1098,12 +1098,12 @@ CheckResult verify(const AuxRules& rules, const AuxImage& image, const AuxAccept
     findings.failed.emplace_back(check);
     findings.text += fmt::format("  [{}] bytes {} were written\n", check, where);
   };
-  check_band(image.before, kGuardBefore, "in front of D");
-  check_band(image.after, kGuardAfter, "behind D");
-  check_band(image.tensor_before, kAuxGuardBefore, "in front of the auxiliary tensor");
-  check_band(image.tensor_after, kAuxGuardAfter, "behind the auxiliary tensor");
-  check_band(image.reduced_before, kReducedGuardBefore, "in front of the result of the reduction");
-  check_band(image.reduced_after, kReducedGuardAfter, "behind the result of the reduction");
+  check_band(image.before, kGuardBefore, "before D");
+  check_band(image.after, kGuardAfter, "after D");
+  check_band(image.tensor_before, kAuxGuardBefore, "before the auxiliary tensor");
+  check_band(image.tensor_after, kAuxGuardAfter, "after the auxiliary tensor");
+  check_band(image.reduced_before, kReducedGuardBefore, "before the result of the reduction");
+  check_band(image.reduced_after, kReducedGuardAfter, "after the result of the reduction");
   check_matrix_input(findings, kInputA, "A", rules.base.a, image.a);
   check_matrix_input(findings, kInputB, "B", rules.base.b, image.b);
   check_matrix_input(findings, kInputBias, "bias", rules.base.bias, image.bias);
@@ -1352,9 +1352,9 @@ void add_reduced_faults(std::vector<AuxFault>& faults, const gemm::Epilogue& epi
   add("a result never written", kReducedNeverWritten, "still there", false, reduced_never_written);
   add("a NaN", kReducedNan, "a NaN that", false, reduced_nan);
   add("added to what was there", kReducedValue, "twice what is right", false, reduced_twice);
-  add("a byte in front of the results", kReducedGuardBefore, "in front of the result", false,
+  add("a byte before the results", kReducedGuardBefore, "before the result", false,
       write_in_front_of_reduced);
-  add("a byte behind the results", kReducedGuardAfter, "behind the result", false, write_behind_reduced);
+  add("a byte after the results", kReducedGuardAfter, "after the result", false, write_behind_reduced);
   if (!gemm::is_sum(epilogue.reduction)) return;
   add("the last tiles' sums missing", kReducedValue, "outside of what is right", false,
       reduced_without_last_tiles);
@@ -1369,12 +1369,11 @@ void add_reduced_faults(std::vector<AuxFault>& faults, const gemm::Epilogue& epi
 }  // namespace
 
 std::vector<AuxFault> aux_faults(const gemm::Epilogue& epilogue, gemm::Type d) {
-  std::vector<AuxFault> faults{
-      {"missing last tile", kNeverWritten, "still there", false, aux_miss_last_tile},
-      {"a byte behind D", kGuardAfter, "behind D", false, aux_write_behind},
-      {"a byte in front of D", kGuardBefore, "in front of D", false, aux_write_in_front},
-      {"A overwritten", kInputA, "wrote to its input A", false, aux_clobber_a},
-      {"B overwritten", kInputB, "wrote to its input B", false, aux_clobber_b}};
+  std::vector<AuxFault> faults{{"missing last tile", kNeverWritten, "still there", false, aux_miss_last_tile},
+                               {"a byte after D", kGuardAfter, "after D", false, aux_write_behind},
+                               {"a byte before D", kGuardBefore, "before D", false, aux_write_in_front},
+                               {"A overwritten", kInputA, "wrote to its input A", false, aux_clobber_a},
+                               {"B overwritten", kInputB, "wrote to its input B", false, aux_clobber_b}};
   const auto add = [&](const char* name, const char* check, const char* phrase, bool exact_only,
                        auto damage) {
     faults.push_back({name, check, phrase, exact_only, damage});
@@ -1399,7 +1398,7 @@ std::vector<AuxFault> aux_faults(const gemm::Epilogue& epilogue, gemm::Type d) {
     add("the tensor overwritten", kInputAux, "wrote to its input, the auxiliary", false, aux_clobber_tensor);
   }
   if (epilogue.auxiliary == Auxiliary::kResidual && epilogue.activation != gemm::Activation::kNone)
-    add("the activation behind the residual", kValue, "behind the residual", false,
+    add("the activation after the residual", kValue, "after the residual", false,
         computed_wrongly<Mistake::kActivationLast>);
   if (epilogue.auxiliary == Auxiliary::kMaskBackward)
     add("the mask inverted", kValue, "0 and 1 exchanged", false, computed_wrongly<Mistake::kMaskInverted>);
@@ -1424,10 +1423,10 @@ std::vector<AuxFault> aux_faults(const gemm::Epilogue& epilogue, gemm::Type d) {
       aux_miss_last_tile_of_tensor);
   add("one bit of the tensor", kAuxValue, "of the auxiliary tensor", true, aux_flip_one_bit_of_tensor);
   add("the tensor of other inputs", kAuxValue, "of the auxiliary tensor", false, of_other_inputs);
-  add("a byte behind the tensor", kAuxGuardAfter, "behind the auxiliary", false, aux_write_behind_tensor);
-  add("a byte in front of the tensor", kAuxGuardBefore, "in front of the auxiliary", false,
+  add("a byte after the tensor", kAuxGuardAfter, "after the auxiliary", false, aux_write_behind_tensor);
+  add("a byte before the tensor", kAuxGuardBefore, "before the auxiliary", false,
       aux_write_in_front_of_tensor);
-  add("written between its rows", kAuxPadding, "behind them something was written", false, aux_write_padding);
+  add("written between its rows", kAuxPadding, "after them something was written", false, aux_write_padding);
   if (epilogue.auxiliary == Auxiliary::kPreActivation)
     add("the result in the tensor", kAuxValue, "of the auxiliary tensor", false, store_the_result);
   if (epilogue.auxiliary == Auxiliary::kMask) {

@@ -176,7 +176,7 @@ std::string explain_parts(const ReducedAcceptance& acceptance, std::size_t rows,
     return fmt::format(
         "  These are the sums in which the {} subtiles of {} columns of each tile count {} times{}.\n",
         subtiles, kReducedPart, fmt::join(times, ", "),
-        running ? ": what a thread has summed up so far is added behind every subtile, and belongs behind "
+        running ? ": what a thread has summed up so far is added after every subtile, and belongs after "
                   "the last one alone"
         : lacks ? ": one of them is missing"
                 : "");
@@ -331,8 +331,9 @@ void check_reduced(gemm::Reduction reduction, const ReducedAcceptance& acceptanc
                        : middle(static_cast<std::size_t>(from));
           }))
         continue;
-      text += fmt::format("  These are right results of other {0}s: each is that of the {0} {1} {2}.\n", what,
-                          std::abs(shift), shift < 0 ? "before" : "behind");
+      text +=
+          fmt::format("  These are right results of other {0}s: each belongs to the {0} that lies {1} {2}.\n",
+                      what, std::abs(shift), shift < 0 ? "further back" : "further on");
       return;
     }
     const std::string permuted = explain_permutation(got.size(), what, [&](std::size_t i, std::size_t j) {

@@ -284,11 +284,11 @@ std::string explain_shifted_blocks(int blocks, std::size_t samples,
             "  These are the sums in which {} is that of the block of K {} {} block {} (k = {}; of blocks 0 "
             "to {}){}, and the right one {}. What is loaded for several blocks at once begins with the first "
             "of them.\n",
-            kind.words, step < 0 ? "before" : "behind", behind ? "from" : "up to", block,
+            kind.words, step < 0 ? "before" : "after", behind ? "from" : "up to", block,
             block * gemm::kScaleBlock, blocks - 1,
             until == at ? std::string()
-                        : fmt::format(" or one behind it to {}, whose scales are equal", block + until - at),
-            behind ? "before it" : "behind it");
+                        : fmt::format(" or one after it to {}, whose scales are equal", block + until - at),
+            behind ? "before it" : "after it");
       }
     }
   }
@@ -309,9 +309,9 @@ std::string explain_shifted_blocks(int blocks, std::size_t samples,
     if (found == std::end(kPeriods)) continue;
     const int period = *found;
     return fmt::format(
-        "  These are the sums in which {} of block {} of K and of those behind it (k = {} and more; of "
+        "  These are the sums in which {} of block {} of K and of those after it (k = {} and more; of "
         "blocks 0 to {}) is that of the block {} before. What is loaded for {} blocks at once is loaded "
-        "again behind them.\n",
+        "again after them.\n",
         kind.words, period, period * gemm::kScaleBlock, blocks - 1, period, period);
   }
   return "";
@@ -578,8 +578,8 @@ std::string explain_run_on(const TypedRules& rules, const gemm::TileShape& tile,
   }
   if (parts == 0) return "";
   return fmt::format(
-      "  These are the sums of accumulators that run on: what is promoted behind each {} of K holds all that "
-      "was promoted before it{}. The first multiplication behind a promotion overwrites the accumulators "
+      "  These are the sums of accumulators that run on: what is promoted after each {} of K holds all that "
+      "was promoted before it{}. The first multiplication after a promotion overwrites the accumulators "
       "(scale-d 0), not only the tile's first one.\n",
       promotion,
       parts == 1 ? std::string()
@@ -677,14 +677,14 @@ std::string explain_k(const TypedRules& rules, const gemm::TileShape& tile,
                     "k-tiles{} that is K / {} rounded down leaves it out: round up.",
                     shape.k, k_tiles - 1, tile_k, inside,
                     types.have_blocks()
-                        ? ", or of blocks of scales (the extent of a map: the scales behind it are zeros)"
+                        ? ", or of blocks of scales (the extent of a map: the scales after it are zeros)"
                         : ", or an extent,",
                     tile_k)
               : "";
       const std::string unpromoted =
           rules.types.promotion > tile_k && missing == k_tiles - 1 && twice < 0
               ? fmt::format(
-                    " It was not multiplied, or what was multiplied behind the last whole {} of K was not "
+                    " It was not multiplied, or what was multiplied after the last whole {} of K was not "
                     "promoted: the last sums are added to D whatever the number of k-tiles.",
                     rules.types.promotion)
               : "";
@@ -757,7 +757,7 @@ std::string explain_pairs(const TypedRules& rules, const std::uint8_t* d, const 
     ++wrong;
   }
   if (wrong == 0) return "";
-  return "  Each of these is the right one of a pair, holds -1, and stands behind a negative element: the "
+  return "  Each of these is the right one of a pair, holds -1, and comes after a negative element: the "
          "left one was extended with its sign when the two were packed into 16 bits. Take its low 8 bits "
          "alone (a cast to std::uint8_t, or & 0xff).\n";
 }
@@ -1145,11 +1145,11 @@ CheckResult verify(const TypedRules& rules, const TypedImage& image, const Typed
   const auto band = guard_band();
   if (image.before != band) {
     result.failed.emplace_back(kGuardBefore);
-    text += fmt::format("  [{}] bytes in front of D were written\n", kGuardBefore);
+    text += fmt::format("  [{}] bytes before D were written\n", kGuardBefore);
   }
   if (image.after != band) {
     result.failed.emplace_back(kGuardAfter);
-    text += fmt::format("  [{}] bytes behind D were written\n", kGuardAfter);
+    text += fmt::format("  [{}] bytes after D were written\n", kGuardAfter);
   }
   for (const auto& [check, damage] :
        {std::pair{kInputA, input_damage(kInputA, image.a, rules.a, rules.types.a, rules.types.major_a)},
@@ -1375,8 +1375,8 @@ const std::vector<TypedFault>& typed_faults() {
       {"weights of the next thread", kValue, true, weights_of_the_next_thread, kWeights},
       {"scales overwritten", kInputB, false, weights_clobber_scales, kWeights},
       {"the result of other inputs", kValue, false, typed_old_result},
-      {"a byte behind D", kGuardAfter, false, typed_write_behind},
-      {"a byte in front of D", kGuardBefore, false, typed_write_in_front},
+      {"a byte after D", kGuardAfter, false, typed_write_behind},
+      {"a byte before D", kGuardBefore, false, typed_write_in_front},
       {"A overwritten", kInputA, false, typed_clobber_a},
       {"B overwritten", kInputB, false, typed_clobber_b}};
   return kFaults;

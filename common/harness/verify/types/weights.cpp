@@ -83,10 +83,10 @@ std::string explain_wrap(int groups, std::size_t samples,
           const int last = end + start - begin - 1;
           return fmt::format(
               "  These are the sums in which groups {} to {} of K (of 0 to {}) are due and the {} of groups "
-              "{} to {} come{}. The work tile has groups {} to {} and begins with {}: behind its last one it "
-              "goes on at its first, and these go on behind its end{}.\n",
+              "{} to {} come{}. The work tile has groups {} to {} and begins with {}: after its last one it "
+              "goes on at its first, and these go on past its end{}.\n",
               begin, start - 1, groups - 1, kind.words, end, last,
-              last >= groups ? ", where those behind K are zeros" : "", begin, end - 1, start,
+              last >= groups ? ", where those after K are zeros" : "", begin, end - 1, start,
               kind.right[0] == 0 ? std::string() : fmt::format(" ({} are the right ones)", kind.right));
         }
       }
@@ -159,13 +159,13 @@ std::string explain_neighbours(int groups, std::size_t samples,
               "  These are the sums in which groups {} of K (of 0 to {}) take the scale of the group {} them "
               "(group i that of i {} 1{}), and the others their own. The scale belongs to the group whose "
               "products are scaled, not to the one that was loaded or issued {} it.\n",
-              bits_text(set), groups - 1, step > 0 ? "behind" : "before", step > 0 ? '+' : '-',
+              bits_text(set), groups - 1, step > 0 ? "after" : "before", step > 0 ? '+' : '-',
               begin < 0
                   ? std::string()
                   : fmt::format(
                         "; the work tile has groups {} to {} and goes on from its last one to its first",
                         begin, end - 1),
-              step > 0 ? "behind" : "before");
+              step > 0 ? "after" : "before");
         }
         if (begin < 0) break;
       }

@@ -144,7 +144,7 @@ std::string PlacedMemory::describe(const Arena& arena, std::int64_t element) {
       nearest = i;
     }
   }
-  if (least == arena.elements) return "in front of all groups";
+  if (least == arena.elements) return "before all groups";
   const int pitch = arena.pitch[nearest];
   return fmt::format("row {}, column {} of group {}, which has {} rows of {} columns", least / pitch,
                      least % pitch, nearest, arena.rows[nearest], arena.columns);

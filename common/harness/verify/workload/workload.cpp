@@ -160,7 +160,7 @@ struct Workload::Impl {
       bias_memory = std::make_unique<DeviceBuffer>(matrix_bytes(1, rules.bias.columns), "bias");
     if (form.placement != 0) {
       if (form.groups.empty())
-        throw Error("groups that lie anywhere need groups: say their sizes in front of the @");
+        throw Error("groups that lie anywhere need groups: say their sizes before the @");
       placed = std::make_unique<PlacedMemory>(shape, rules.groups, form.placement);
     }
     fill_inputs();
