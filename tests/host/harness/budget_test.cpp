@@ -228,7 +228,7 @@ TEST_CASE("budget: the text says what is assumed, what is not known and what dec
              {"assumed", "not known here", "limited by shared memory"});
   check_text(render(make_budget(step, variant, {256, 256, 256}, documented_h200(), {.registers = 128}), step,
                     variant),
-             {"up to 128 keep 2 CTAs an SM", "with at most 80 one more would fit", "limited by registers"},
+             {"up to 128 keep 2 CTAs per SM", "with at most 80 one more would fit", "limited by registers"},
              {"the same lines"});
 }
 

@@ -263,6 +263,10 @@ class Speeds(unittest.TestCase):
 
     def test_a_step_appears_when_a_record_has_it_and_the_newest_record_counts(self):
         older, newer = (copy.deepcopy(records.load(ROOT / "docs/results/suite_h200.json")) for _ in range(2))
+        for record in (older, newer):  # of three steps
+            for shape in record["burst"]["shapes"]:
+                shape["contestants"] = [one for one in shape["contestants"] if one["kind"] != "step" or one["name"][:2] in ("15", "18", "22")]
+            record["summary"] = [one for one in record["summary"] if one["name"][:2] in ("15", "18", "22")]
         for entry in [*newer["summary"], *(one for shape in newer["burst"]["shapes"] for one in shape["contestants"])]:
             if entry["name"] == "18_stream_k":
                 entry["name"] = "19_work_queue"
@@ -647,9 +651,9 @@ class Roofline(GeneratorTest):
     def test_hierarchy_table(self):
         self.write(made_up_record())
         rows = {row[0]: row[1:] for row in self.table("hierarchy")}
-        self.assertEqual(rows["registers"], ["256 KiB an SM", "–", "–", "5.00", "2.50"])
+        self.assertEqual(rows["registers"], ["256 KiB per SM", "–", "–", "5.00", "2.50"])
         # 125 bytes/clock on 100 SMs at 2 GHz.
-        self.assertEqual(rows["shared memory"], ["228 KiB an SM", "125", "25.0", "30.0", "15.0"])
+        self.assertEqual(rows["shared memory"], ["228 KiB per SM", "125", "25.0", "30.0", "15.0"])
         # The fastest working set counts: 7.96 TB/s.
         self.assertEqual(rows["L2"], ["50.0 MiB", "39.8", "7.96", "204", "102"])
         self.assertEqual(rows["device memory, read"], ["140 GiB", "20.0", "4.00", "900", "450"])
@@ -683,7 +687,7 @@ class Roofline(GeneratorTest):
                                                       ["swizzled, rows of 128 bytes", "4", "4.2", "128.0"]])
         self.assertEqual(self.table("l2")[1], ["4 MiB", "7.96", "204"])
         self.assertIn("two groups", self.document.read_text())
-        self.assertEqual(self.table("arithmetic")[2], ["mma.sync m16n8k16, 4 warps an SM", "2000", "49 %", "400", "2000"])
+        self.assertEqual(self.table("arithmetic")[2], ["mma.sync m16n8k16, 4 warps per SM", "2000", "49 %", "400", "2000"])
         self.assertEqual(self.table("overheads")[1], ["`__syncthreads` of 128 threads", "22.0 clocks"])
 
     def test_two_groups_of_lines_are_claimed_only_where_they_are(self):
