@@ -512,12 +512,13 @@ TEST_CASE("rules that are this course's own are switched by name") {
   emulator::switch_course_rules({}, {"wgmma-fence-after-wait"});
   CHECK(emulator::course_rules_on == (before | course_rule_bit(emulator::CourseRule::kWgmmaFenceAfterWait)));
   for (const auto& [allow, strict, sentence] :
-       {std::tuple{
-            std::vector<std::string>{"wgmma-fense"}, std::vector<std::string>{},
-            "--allow: 'wgmma-fense' is no rule that can be switched; those are wgmma-fence-after-wait"},
-        std::tuple{std::vector<std::string>{"wgmma-fence-after-wait"},
-                   std::vector<std::string>{"wgmma-fence-after-wait"},
-                   "the rule 'wgmma-fence-after-wait' is switched on and off: leave one of them out"}}) {
+       {std::tuple{std::vector<std::string>{"wgmma-fense"}, std::vector<std::string>{},
+                   "--allow: 'wgmma-fense' is not a rule that can be switched on or off; these rules are: "
+                   "wgmma-fence-after-wait"},
+        std::tuple{
+            std::vector<std::string>{"wgmma-fence-after-wait"},
+            std::vector<std::string>{"wgmma-fence-after-wait"},
+            "the rule 'wgmma-fence-after-wait' is switched both on and off; leave one of the two out"}}) {
     std::string said;
     try {
       emulator::switch_course_rules(allow, strict);
@@ -632,7 +633,7 @@ TEST_CASE("wgmma-operand-overwritten") {
     check_report(run(hand_back, shape(256), source.get(), early, out.get()), "wgmma-operand-overwritten",
                  {text});
   };
-  says(1, "  missing  wgmma.wait_group of warpgroup 1 of CTA (0,0,0), and a barrier behind it, before ");
+  says(1, "  missing  wgmma.wait_group of warpgroup 1 of CTA (0,0,0), and a barrier after it, before ");
   says(2, "when 1 group was committed: it leaves the latest 1 under way, and this wgmma is of group 1");
   says(2, "  missing  wgmma.wait_group<0> of warpgroup 1 of CTA (0,0,0) where wait_group<1> stands");
   CHECK_PASSES(run(hand_back, shape(256), source.get(), 0, out.get()));

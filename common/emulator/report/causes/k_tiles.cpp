@@ -97,7 +97,7 @@ std::string element_text(const Grid& grid, std::uintptr_t address) {
   // One that runs along the last row gets there behind its end.
   const std::string behind = result || row != rows
                                  ? std::string()
-                                 : fmt::format("; or, along row {}, column {}, behind the end of K = {}",
+                                 : fmt::format("; or, along row {}, column {}, past the end of K = {}",
                                                row - 1, column + columns, columns);
   return fmt::format("row {} of {}, which has {} rows; column {}{}{}", row, buffer->name, rows, column,
                      inside, behind);
