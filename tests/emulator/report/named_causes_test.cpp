@@ -459,7 +459,7 @@ TEST_CASE("store-source-overwritten: a wait is there, and what it leaves") {
        "write at ");
   says(kTwoThreads, "  groups   thread (32,0,0) (warp 1, lane 0) of CTA (0,0,0) has committed 1 of its own");
   says(kNeverWaits, "  missing  cp.async.bulk.wait_group.read by thread (0,0,0)");
-  says(kBehindCommit, "came behind the commit that took the store of the same box at ");
+  says(kBehindCommit, "came after the commit that took the store of the same box at ");
   says(kBehindCommit,
        "so it is in group 2, with the stores of the next box, and the last one of all in none");
   CHECK(!contains(run_stores(kBehindCommit).report, "wait_group.read<0>"));
