@@ -115,7 +115,7 @@ inline KTileClocks clocks_of_k_tile(const Setting& of) {
   const int start = rows_start(of.shape);
   KTileClocks clocks{};
   // ANCHOR: math
-  // A wgmma of 64 rows and 16 k takes half a clock for each column, or as long as reading A.
+  // With 64 rows and 16 elements of K, a wgmma takes half a clock per column, or as long as reading A.
   const double wgmma = std::max(tile.n / 2.0, tile.n / 4.0 + kModel.wgmma_a);
   clocks.math = tile.m / 64.0 * wgmma * tile.k / 16 * kModel.math;
   // ANCHOR_END: math
