@@ -51,7 +51,7 @@ __global__ void __launch_bounds__(T::kThreads, T::kCtasPerSm)
 
   // ANCHOR: init_barrier
   if (threadIdx.x == 0) {
-    ptx::mbarrier_init(&shared.full, 1);         // one arrival per phase, by the thread that expects the bytes
+    ptx::mbarrier_init(&shared.full, 1);  // one arrival per phase, by the thread that expects the bytes
     ptx::fence_mbarrier_init_release_cluster();  // the copy engine must also see the initialised barrier
   }
   __syncthreads();
