@@ -1,9 +1,9 @@
 // Attention for one head: scores = Q K^T, an online softmax over blocks of keys, out = P V. Two GEMMs with
-// wgmma, the second with P in registers. V is given transposed, [head][key], so that both second operands are
-// K-major.
+// wgmma, the second with P in registers. V is passed transposed, [head][key], so that both second operands
+// are K-major.
 //
-// Broken on purpose: -D NO_RESCALE (what came before a new maximum keeps its old scale), -D ONE_BARRIER (K
-// and V of a block share a barrier that expects only K), -D EARLY_RELEASE (a stage is handed back before the
+// Broken on purpose: -D NO_RESCALE (sums from before a new maximum keep their old scale), -D ONE_BARRIER (K
+// and V of a block share a barrier that expects only K), -D EARLY_RELEASE (a stage is released before the
 // second GEMM has read V).
 #include <cuda/ptx>
 

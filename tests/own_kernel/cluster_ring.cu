@@ -1,11 +1,11 @@
-// A GEMM with a ring of stages: one producer, two consumer warpgroups, clusters of two CTAs that share B by
-// multicast.
+// A GEMM with a ring of stages: one producer, two consumer warpgroups, and clusters of two CTAs that share B
+// by multicast.
 //
 // A stage is free when both consumers of both CTAs have arrived at its empty barrier, because the bytes go to
-// both. Broken on purpose: -D OWN_EMPTY_ONLY (a consumer tells only its own CTA), -D NO_INIT_FENCE (the
-// barriers of the neighbour are used before they are known to be there), -D HALF_BYTES (expects what it loads
-// itself), -D EARLY_RELEASE (a stage is handed back while wgmma reads it), -D NO_LAST_MEETING (a CTA ends
-// while its neighbour still signals it).
+// both CTAs. Broken on purpose: -D OWN_EMPTY_ONLY (a consumer arrives only in its own CTA), -D NO_INIT_FENCE
+// (the neighbour's barriers are used before their initialisation is visible), -D HALF_BYTES (a CTA expects
+// only the bytes that it loads itself), -D EARLY_RELEASE (a stage is released while wgmma is still reading
+// it), -D NO_LAST_MEETING (a CTA ends while its neighbour is still signalling it).
 #include <cooperative_groups.h>
 
 #include <cuda/ptx>

@@ -1,10 +1,10 @@
-// A convolution as a GEMM, whose rows the copy engine collects: tensor maps in im2col mode, of images with
-// one, two and three dimensions. Each CTA takes some pixels of the output, and one copy for each tap of the
-// filter. The images lie in memory as [image][depth][height][width][channel].
+// A convolution as a GEMM whose rows the copy engine gathers, through tensor maps in im2col mode, for images
+// in one to three dimensions. Each CTA computes some output pixels, with one copy per filter tap. Images are
+// stored as [image][depth][height][width][channel].
 //
-// Broken on purpose: -D NO_WAIT (the taps are used before they have come), -D HALF_BYTES (half of the bytes
-// are expected), -D OUTSIDE (a column starts outside the bounding box), -D TILED (the instruction's mode is
-// not the map's), -D WRONG_OFFSET (the taps of a row are read in the wrong order: the result is wrong).
+// Broken on purpose: -D NO_WAIT (the taps are used before they have arrived), -D HALF_BYTES (only half of the
+// bytes are expected), -D OUTSIDE (a column starts outside the bounding box), -D TILED (the instruction's
+// mode differs from the map's), -D WRONG_OFFSET (the taps of a row are read in the wrong order).
 #include <cuda.h>
 #include <cuda_runtime.h>
 

@@ -1,6 +1,6 @@
-// A chain of layers that may overlap: each begins with its weights and waits before it touches activations.
+// A chain of layers that may overlap: each loads its weights and waits before it reads activations.
 //
-// Broken on purpose: -D NO_WAIT (activations before the layer before has completed), -D WAIT_BEHIND_LOAD.
+// Broken on purpose: -D NO_WAIT (no wait for the previous layer), -D WAIT_BEHIND_LOAD (it waits too late).
 #include <vector>
 
 constexpr int kLayers = 4;

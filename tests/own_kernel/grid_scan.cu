@@ -1,7 +1,7 @@
-// An inclusive scan of a whole array in one cooperative launch: tiles scan warps, the grid meets between the
-// passes.
+// An inclusive scan of a whole array in one cooperative launch: a grid barrier separates the passes.
 //
-// Broken on purpose: -D NO_GRID_SYNC (the sums of other CTAs may not be there), -D NOT_COOPERATIVE.
+// Broken on purpose: -D NO_GRID_SYNC (other CTAs' sums may not be there yet), -D NOT_COOPERATIVE (not a
+// cooperative launch).
 #include <cooperative_groups.h>
 #include <cooperative_groups/scan.h>
 

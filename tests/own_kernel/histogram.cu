@@ -1,7 +1,7 @@
 // A histogram: counts in shared memory with atomics, added to global memory at the end.
 //
-// Broken on purpose: -D NO_CLEAR_BARRIER (counting begins before all bins are 0), -D PLAIN_ADD (the bins of
-// global memory without an atomic).
+// Broken on purpose: -D NO_CLEAR_BARRIER (counting begins before all bins are 0), -D PLAIN_ADD (the bins in
+// global memory are updated without an atomic).
 #include <vector>
 
 constexpr int kBins = 48;

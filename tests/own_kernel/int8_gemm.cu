@@ -1,8 +1,8 @@
-// An int8 GEMM in the way of Ampere: cp.async through a ring of stages, ldmatrix from a swizzled tile,
+// An int8 GEMM in the style of Ampere: cp.async through a ring of stages, ldmatrix from a swizzled tile,
 // mma.sync, and 32-bit addresses of shared memory.
 //
-// Broken on purpose: -D WAIT_ONE_LESS (the tile may still be on its way), -D NO_BARRIER (other threads'
-// copies may be), -D LOAD_EARLY (into the stage that is being read).
+// Broken on purpose: -D WAIT_ONE_LESS (the tile may still be in flight), -D NO_BARRIER (other threads' copies
+// may still be in flight), -D LOAD_EARLY (a copy into the stage that is being read).
 #include <cuda_runtime.h>
 #include <cstdint>
 #include "ptx/cp_async.cuh"

@@ -1,8 +1,8 @@
 // LayerNorm of long rows: a cluster of four CTAs shares each row, and the sums go through distributed shared
 // memory.
 //
-// Broken on purpose: -D BLOCK_SYNC_ONLY (the sums of the other CTAs may not be there), -D NO_LAST_SYNC (a CTA
-// ends while others may still read its sum).
+// Broken on purpose: -D BLOCK_SYNC_ONLY (the other CTAs' sums may not have been stored yet), -D NO_LAST_SYNC
+// (a CTA ends while others may still be reading its sum).
 #include <cooperative_groups.h>
 #include <cooperative_groups/reduce.h>
 #include <cuda_bf16.h>

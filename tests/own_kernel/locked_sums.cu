@@ -1,11 +1,11 @@
-// CTAs add up in order, each behind a lock that the one before has counted up with a fence and a relaxed
-// atomic. The last sets the lock back with a plain store: it has read the count, so no race. A warpgroup
-// works with 232 registers a thread, and one waits with 40: nvcc compiles the kernel for 232, though 256
-// threads could have more.
+// CTAs add up in order. Each waits for a lock, a counter that the previous CTA increments with a fence and a
+// relaxed atomic. The last CTA resets the lock with a plain store, which is no race, because it has read the
+// count. One warpgroup works with 232 registers per thread, and another waits with 40: nvcc compiles the
+// kernel for 232, although 256 threads could have more.
 //
-// Broken on purpose: -D NO_FENCE (the sums may not be there when the lock says so), -D NO_BARRIER (thread 0
-// counts the lock up before the others have stored), -D UNREAD_RESET (the last sets the lock back without
-// having read it), -D FEWER_THEN (a warpgroup asks for fewer registers than it has).
+// Broken on purpose: -D NO_FENCE (the sums may not be visible when the lock says so), -D NO_BARRIER (thread 0
+// increments the lock before the other threads have stored), -D UNREAD_RESET (the last CTA resets the lock
+// without having read it), -D FEWER_THEN (a warpgroup requests fewer registers than it has).
 #include <cooperative_groups.h>
 #include <cuda/atomic>
 

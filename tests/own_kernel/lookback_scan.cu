@@ -1,10 +1,10 @@
 // A scan in one pass with decoupled look-back: each tile publishes its sum, then its prefix, and a warp looks
-// back over the tiles before it until one has a prefix. Tiles are numbered by a ticket, so that the tiles
-// before have started.
+// back over the preceding tiles until one has a prefix. Tiles are numbered by a ticket, so that the preceding
+// tiles have started.
 //
-// Broken on purpose: -D NO_FENCE (a status may be seen before the sum that it is about), -D NO_READ_FENCE
-// (the sum may be read before the status), -D TICKET_RACE (threads read the ticket before it is there), -D
-// NO_LAST_BARRIER (and the prefix).
+// Broken on purpose: -D NO_FENCE (a status may be visible before the sum that it describes), -D NO_READ_FENCE
+// (the sum may be read before the status), -D TICKET_RACE (threads read the ticket before it has been
+// stored), -D NO_LAST_BARRIER (threads read the prefix before it has been stored).
 #include <cuda_runtime.h>
 #include <cstdint>
 

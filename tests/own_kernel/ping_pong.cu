@@ -1,12 +1,12 @@
-// Ping-pong: two consumer warpgroups take alternate tiles. While one multiplies, the other stores what it
-// has.
+// Ping-pong: two consumer warpgroups compute alternate tiles. While one multiplies, the other stores its
+// tile.
 //
-// An ordered barrier (two named barriers) gives the tensor cores to one consumer at a time: it is entered in
-// turn, and left by telling the other. The producer waits at the end until its last stages are empty (the
-// tail), because consumers of a cluster would signal a CTA that is gone; here it keeps the barriers alive
-// until all arrivals have come. Broken on purpose: -D NO_ORDER_START (nobody lets consumer 0 in), -D
-// WRONG_STAGES (a consumer does not step over the other's k-tiles), -D NO_STORE_WAIT (the next tile is
-// written over a store that still reads), -D NO_FENCE (the store may not see the tile).
+// An ordered barrier (two named barriers) gives the tensor cores to one consumer at a time: each waits for
+// its turn, and signals the other afterwards. At the end, the producer waits until its last stages are empty
+// (the tail), so that its barriers exist until all arrivals have happened; in a cluster, some come from other
+// CTAs. Broken on purpose: -D NO_ORDER_START (nothing lets consumer 0 start), -D WRONG_STAGES (a consumer
+// does not skip the other's k-tiles), -D NO_STORE_WAIT (the next tile overwrites bytes that a store is still
+// reading), -D NO_FENCE (the store may not see the tile).
 #include <cuda/ptx>
 
 #include "ptx/named_barrier.cuh"

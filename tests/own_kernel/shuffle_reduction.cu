@@ -1,7 +1,7 @@
-// Sums of rows: every thread adds up what it reads, shuffles add up a warp, shared memory the warps.
+// Sums of rows: each thread adds up its elements, shuffles add up a warp, shared memory the warps.
 //
-// Broken on purpose: -D NO_BARRIER (the first warp reads what the others may not have written yet), -D
-// SHORT_MASK (half of the warp is named, all of it comes), -D ONE_ROW_MORE (reads behind the end).
+// Broken on purpose: -D NO_BARRIER (the first warp may read sums too early), -D SHORT_MASK (the mask omits
+// half of the lanes that take part), -D ONE_ROW_MORE (reads past the end).
 #include <vector>
 
 __inline__ __device__ float warp_sum(float value) {

@@ -1,8 +1,8 @@
-// A softmax over rows, one CTA a row: the largest element, the sum of exponentials, the division.
+// A softmax over rows, one CTA per row: the largest element, the sum of exponentials, the division.
 //
-// Broken on purpose: -D ONE_BARRIER_LESS (the sum is put where others still read the largest element), -D
-// NO_NEUTRAL (threads without an element compare what their register held, which the emulator does not
-// notice).
+// Broken on purpose: -D ONE_BARRIER_LESS (the sum overwrites words from which other threads still read the
+// maximum), -D NO_NEUTRAL (threads without an element compare an uninitialised register, which the emulator
+// does not notice).
 #include <cmath>
 #include <vector>
 

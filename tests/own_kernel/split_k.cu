@@ -1,10 +1,10 @@
-// Split-K in the way of serial reductions: the CTAs of one tile add their parts to it in order, behind a
-// semaphore. A CTA waits for those with a smaller blockIdx.z, so it needs a GPU that starts CTAs in their
-// order: --allow co-residency.
+// Split-K with a serial reduction: the CTAs of one tile add their parts to it in order, guarded by a
+// semaphore. A CTA waits for those with a smaller blockIdx.z, so it needs a GPU that starts CTAs in order of
+// their numbers: --allow co-residency.
 //
-// Broken on purpose: -D NO_RELEASE_BARRIER (the semaphore goes on before all threads have stored), -D
-// RELAXED_RELEASE (the next CTA may not see the sums), -D NO_REUSE_BARRIER (a tile is written over while
-// others still read it).
+// Broken on purpose: -D NO_RELEASE_BARRIER (the semaphore advances before all threads have stored), -D
+// RELAXED_RELEASE (the next CTA may not see the sums), -D NO_REUSE_BARRIER (a tile is overwritten while other
+// threads are still reading it).
 #include <cuda_runtime.h>
 
 #include <cuda/atomic>

@@ -1,10 +1,10 @@
-// A GEMM with a ring of stages as in step 11: two warpgroups multiply tiles of 128 x 256, one of their
+// A GEMM with a ring of stages like step 11's: two warpgroups multiply tiles of 128 x 256, one of their
 // threads also issues the copies, and one wgmma group stays in flight.
 //
-// -D K_TILES=100 makes K longer; the run ends with the emulator's speed in k-tiles for each second of CPU.
-// Broken on purpose: -D EARLY_RELEASE (a stage is handed back while wgmma reads it), -D FIRST_PHASE (the
-// producer waits for a stage that nobody has filled), -D ONE_WARPGROUP (a stage is free when one of two has
-// read it), -D NO_LAST_WAIT (the accumulators are read while wgmma writes them).
+// -D K_TILES=100 makes K longer; the run prints the emulator's k-tiles per second of CPU time. Broken on
+// purpose: -D EARLY_RELEASE (a stage is released while wgmma is reading it), -D FIRST_PHASE (the producer
+// waits for a stage that was never filled), -D ONE_WARPGROUP (a stage is free when one of two warpgroups has
+// read it), -D NO_LAST_WAIT (the accumulators are read while wgmma is writing them).
 #include <cuda/ptx>
 
 #include "tensor_map.h"

@@ -1,9 +1,9 @@
-// A transpose by TMA: a tile comes through one tensor map, is turned in shared memory, and leaves through
-// another.
+// A transpose by TMA: a tile is loaded through one tensor map, transposed in shared memory, and stored
+// through another.
 //
 // Broken on purpose, one at a time: -D of NO_FENCE (no fence.proxy.async before the store), NO_WAIT (the tile
-// is read before it has come), NO_READ_WAIT (the CTA ends while its store reads), ONE_BARRIER_LESS (nothing
-// orders the turn and the store).
+// is read before it has arrived), NO_READ_WAIT (the CTA ends while its store is still reading),
+// ONE_BARRIER_LESS (nothing orders the transpose and the store).
 #include <cuda.h>
 #include <cuda_runtime.h>
 

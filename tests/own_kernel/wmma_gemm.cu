@@ -1,9 +1,9 @@
-// A GEMM with nvcuda::wmma and two stages that registers fill: the loads of the next k-tile are under way
-// while this one is multiplied. The sums leave through shared memory, where each warp turns its accumulators
-// into rows of half.
+// A GEMM with nvcuda::wmma and two stages that are filled through registers: the loads of the next k-tile are
+// in flight while this one is multiplied. The sums leave through shared memory, where each warp converts its
+// accumulators into rows of half.
 //
-// Broken on purpose: -D ONE_STAGE (the next k-tile is written over the one that others still multiply), -D
-// NO_WARP_SYNC (lanes read sums that other lanes of the warp may not have stored).
+// Broken on purpose: -D ONE_STAGE (the next k-tile overwrites the one that other threads are still
+// multiplying), -D NO_WARP_SYNC (lanes read sums that other lanes of the warp may not have stored).
 #include <cuda_fp16.h>
 #include <mma.h>
 

@@ -1,9 +1,9 @@
-// Cluster launch control: the grid has a CTA for every row, and those that run cancel others and do their
-// work. For GPUs of compute capability 10.0; the emulator runs it as well.
+// Cluster launch control: the grid has a CTA for every row, and running CTAs cancel others and do their work.
+// For GPUs of compute capability 10.0; the emulator runs it, too.
 //
-// Broken on purpose: -D NO_WAIT (the response is read before the mbarrier has been waited for), -D NO_FENCE
-// (no proxy fence between the read and the next request), -D ASKS_AGAIN (behind a failure), -D NOT_ASKED
-// (which CTA was cancelled, although none was), -D LOST (a cancelled CTA's work is not done).
+// Broken on purpose: -D NO_WAIT (the response is read without a wait at the mbarrier), -D NO_FENCE (no proxy
+// fence between the read and the next request), -D ASKS_AGAIN (another request after a failed one), -D
+// NOT_ASKED (reads which CTA was cancelled, although none was), -D LOST (a cancelled CTA's work is not done).
 #include <cuda/ptx>
 
 #include <cstdint>

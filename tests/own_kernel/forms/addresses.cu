@@ -1,8 +1,8 @@
-// Shared memory by 32-bit addresses, as published kernels keep them: barriers, a bulk copy, ldmatrix,
+// Shared memory through 32-bit addresses, as in published kernels: barriers, a bulk copy, ldmatrix,
 // stmatrix.
 //
-// Broken on purpose: -D NO_WAIT (ldmatrix reads the matrix before it has come), -D WRONG_ADDRESS (a barrier
-// where none is).
+// Broken on purpose: -D NO_WAIT (ldmatrix reads the matrix before it has arrived), -D WRONG_ADDRESS (a
+// barrier operation at an address without a barrier).
 #include <cstdint>
 #include <vector>
 

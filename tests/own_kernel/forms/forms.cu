@@ -1,10 +1,10 @@
 // Forms that the other examples do not use, each with a result that shows that it works.
 //
-// Broken on purpose: -D REMOTE_RACE (a remote load without the cluster's barrier), -D TOO_MANY (an arrival
-// with a count that the phase has no room for), -D SOURCE_REUSED (the source of a copy to another CTA is
-// written before the copy is over), -D NEVER_ENOUGH (8 of the expected bytes never come), -D OTHER_STATE (the
-// count that is pending is asked of a state of another arrival), -D REDUCTION_WITHOUT_FENCE (the engine may
-// not see what it adds to), -D REDUCTION_NOT_WAITED (the sums are read before all parts have come).
+// Broken on purpose: -D REMOTE_RACE (a remote load without the cluster barrier), -D TOO_MANY (an arrival
+// whose count is too large for the phase), -D SOURCE_REUSED (the source of a copy to another CTA is
+// overwritten too early), -D NEVER_ENOUGH (8 of the expected bytes never arrive), -D OTHER_STATE (the pending
+// count is taken from another arrival's state), -D REDUCTION_WITHOUT_FENCE (the engine may not see what it
+// adds to), -D REDUCTION_NOT_WAITED (the sums are read before all parts have arrived).
 #include <cooperative_groups.h>
 #include <cooperative_groups/reduce.h>
 #include <cuda.h>

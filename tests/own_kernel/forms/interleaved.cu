@@ -1,11 +1,11 @@
-// Images change from an interleaved layout (NC/8HWC8, NC/16HWC16) to channels beside each other (NHWC): the
+// Images are converted from an interleaved layout (NC/8HWC8, NC/16HWC16) to adjacent channels (NHWC): the
 // copy engine loads slices of channels through one tensor map and stores them through another, and no thread
-// touches the data.
+// accesses the data.
 //
-// Broken on purpose, one at a time: -D of CHANNEL_AS_SLICE (the coordinate of the slice is given in
-// channels), HALF_BYTES (half of the box is expected), NO_WAIT (the store starts before the tile has come),
-// NO_READ_WAIT (the CTA ends while its store reads), NO_INTERLEAVE (the map says that the slices are channels
-// of one pixel).
+// Broken on purpose, one at a time: -D of CHANNEL_AS_SLICE (the slice's coordinate is given in channels),
+// HALF_BYTES (only half of the box is expected), NO_WAIT (the store starts before the tile has arrived),
+// NO_READ_WAIT (the CTA ends while its store is still reading), NO_INTERLEAVE (the map describes the slices
+// as channels of one pixel).
 #include <cuda.h>
 #include <cuda_bf16.h>
 #include <cuda_runtime.h>

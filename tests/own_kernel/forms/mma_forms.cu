@@ -1,7 +1,7 @@
-// mma.sync of every type: one warp multiplies a[16][k] and b[8][k] and adds to c[16][8], with fragments
+// mma.sync for every type: one warp multiplies a[16][k] and b[8][k] and adds to c[16][8], with fragments
 // loaded as the PTX ISA lays them out.
 //
-// Broken on purpose: -D SOME_LANES (the last eight lanes have left).
+// Broken on purpose: -D SOME_LANES (the last eight lanes have exited).
 #include <cuda_fp16.h>
 
 #include <cstdint>

@@ -1,9 +1,9 @@
-// Groups of cooperative groups inside a warp: tiles of tiles, groups of a predicate and of a label, and what
-// they can do.
+// Groups of cooperative groups inside a warp: tiles of tiles, groups by predicate and by label, and what they
+// can do.
 //
-// Broken on purpose: -D WHOLE_TILE (one side of a branch sums over the whole tile, where the other threads do
-// not come), -D PLAIN_ADD (the first thread of each group adds to a counter without an atomic), -D
-// OTHER_PARENT (a tile of 8 inside a tile of 16 is taken for one of the CTA).
+// Broken on purpose: -D WHOLE_TILE (one side of a branch sums over the whole tile, which the other threads do
+// not reach), -D PLAIN_ADD (the first thread of each group adds to a counter without an atomic), -D
+// OTHER_PARENT (a tile of 8 inside a tile of 16 is mistaken for one of the CTA).
 #include <cooperative_groups.h>
 #include <cooperative_groups/reduce.h>
 

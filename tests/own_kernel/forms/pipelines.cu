@@ -1,14 +1,14 @@
-// Asynchronous copies by the names that CUDA C++ has for them: cuda::pipeline of a thread and of a thread
-// block, cooperative_groups::memcpy_async, the pipeline primitives, and cuda::memcpy_async with a barrier.
-// Beside them what published kernels write around a launch: a stream that is 0, the occupancy calculator,
+// Asynchronous copies in CUDA C++: cuda::pipeline for a thread and for a thread block,
+// cooperative_groups::memcpy_async, the pipeline primitives, and cuda::memcpy_async with a barrier. Also
+// constructs that published kernels use around a launch: a stream that is 0, the occupancy calculator,
 // atomics of vectors.
 //
-// Broken on purpose: -D PRIOR_ONE_MORE (the row may still be on its way), -D NO_LAST_BARRIER (the next row is
-// written over one that is read), -D NO_WAIT (a tile is read before it has come), -D NOT_RELEASED (the wait
-// is for the stage before), -D FEW_ARRIVALS (one thread less arrives than the barrier counts), -D
-// NO_CONSUMER_WAIT (a stage is read before it is filled), -D NO_PRODUCER_ACQUIRE (a stage is filled while it
-// is read), -D NO_RELEASE (the next stage is read as if it were this one), -D PART_NOT_WAITED (nobody waits
-// for the copies of a barrier).
+// Broken on purpose: -D PRIOR_ONE_MORE (the row may still be in flight), -D NO_LAST_BARRIER (the next row
+// overwrites one that is still being read), -D NO_WAIT (a tile is read before it has arrived), -D
+// NOT_RELEASED (the wait is for the previous stage), -D FEW_ARRIVALS (one thread fewer arrives than the
+// barrier counts), -D NO_CONSUMER_WAIT (a stage is read before it has been filled), -D NO_PRODUCER_ACQUIRE (a
+// stage is filled while it is being read), -D NO_RELEASE (the next stage is read as if it were the current
+// one), -D PART_NOT_WAITED (no thread waits for the copies of a barrier).
 #include <cooperative_groups.h>
 #include <cooperative_groups/memcpy_async.h>
 #include <cuda_pipeline.h>

@@ -1,10 +1,10 @@
-// st.async and red.async: values from registers into the shared memory of another CTA of the cluster, counted
-// by an mbarrier there.
+// st.async and red.async: values go from registers into the shared memory of another CTA of the cluster, and
+// an mbarrier there counts them.
 //
-// Broken on purpose: -D NO_WAIT (the values are read before the mbarrier has been waited for), -D CTA_SCOPE
-// (the wait acquires at the scope of the CTA), -D EXPECTS_LESS (fewer bytes are expected than come), -D
-// EXPECTS_MORE, -D NOT_CLEARED (a reduction of bytes that were never written), -D INTO_OWN (into the CTA's
-// own memory).
+// Broken on purpose: -D NO_WAIT (the values are read without a wait at the mbarrier), -D CTA_SCOPE (the wait
+// acquires only at CTA scope), -D EXPECTS_LESS (fewer bytes are expected than arrive), -D EXPECTS_MORE (more
+// bytes are expected than arrive), -D NOT_CLEARED (a reduction into bytes that were never written), -D
+// INTO_OWN (stores into the CTA's own memory).
 #include <cooperative_groups.h>
 
 #include <cuda/ptx>

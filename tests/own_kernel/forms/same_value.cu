@@ -1,7 +1,7 @@
-// Stores of one value by all lanes of a warp, which CUDA allows: one of them is the last, whichever. A
-// published LayerNorm leaves out the "if (lane == 0)" before such a store, because every lane has the sum.
+// All lanes of a warp store one value, which CUDA allows: one of the stores takes effect, whichever it is. A
+// published LayerNorm omits the "if (lane == 0)" before such a store, because every lane has the sum.
 //
-// Broken on purpose: -D OTHER_VALUES (the lanes have different sums), -D OTHER_WARPS (all warps store in one
+// Broken on purpose: -D OTHER_VALUES (the lanes have different sums), -D OTHER_WARPS (all warps store to one
 // word).
 #include <vector>
 

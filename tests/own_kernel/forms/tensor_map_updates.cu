@@ -1,10 +1,10 @@
-// Tensor maps that a kernel changes: groups of rows, anywhere in memory, loaded through one map.
+// Tensor maps that a kernel changes: groups of rows, anywhere in memory, are loaded through one map.
 //
-// Broken on purpose: -D NO_WARP_SYNC (the warp copies the map while one lane still changes it), -D NO_ACQUIRE
-// (the map is used as the copy engine knows it), -D NO_RELEASE (a change in global memory that is not handed
-// on), -D CTA_RELEASE (it is handed on to the own CTA only), -D ACQUIRE_ELSEWHERE (the other CTA of the
-// cluster has acquired it), -D NO_START_ACQUIRE (a map that the host wrote is used as it is), -D
-// TOO_MANY_ROWS (more rows than the group has).
+// Broken on purpose: -D NO_WARP_SYNC (the warp copies the map while one lane is still changing it), -D
+// NO_ACQUIRE (the copy engine may use the old map), -D NO_RELEASE (a change in global memory is not
+// released), -D CTA_RELEASE (the change is released only at CTA scope), -D ACQUIRE_ELSEWHERE (only the other
+// CTA of the cluster has acquired the map), -D NO_START_ACQUIRE (a map that the host wrote is used without an
+// acquire), -D TOO_MANY_ROWS (the map has more rows than the group).
 #include <cooperative_groups.h>
 #include <cuda.h>
 

@@ -1,7 +1,7 @@
 // Barriers that count (bar.red, __syncthreads_count and its kin), and prefetches, which change nothing.
 //
-// Broken on purpose: -D MIXED_BARRIER (one warp waits with bar.sync where the other one counts),
-// -D PREFETCH_BEHIND (memory that was not allocated), -D PREFETCH_ODD (a bulk prefetch off a multiple of 16).
+// Broken on purpose: -D MIXED_BARRIER (one warp waits with bar.sync where the other counts), -D
+// PREFETCH_BEHIND (memory that was not allocated), -D PREFETCH_ODD (an address that is not a multiple of 16).
 #include <cuda.h>
 
 #include <cuda/ptx>
