@@ -1,5 +1,6 @@
-// emulate_rewrite FILE PATH emulator|gpu: prints what the compiler is given instead of FILE, which reports
-// call PATH.
+// emulate_rewrite FILE PATH: prints what the preprocessor is given instead of FILE, which reports call PATH.
+// emulate_rewrite --preprocessed FILE: prints what the compiler is given instead of the preprocessor's output.
+// emulate_rewrite --list-ptx FILE: prints what inline PTX that output has.
 #include <cstdio>
 #include <fstream>
 #include <iterator>
@@ -8,13 +9,15 @@
 #include "rewrite.h"
 
 int main(int argc, char** argv) {
-  if (argc != 4) return 2;
-  std::ifstream file(argv[1], std::ios::binary);
+  if (argc != 3) return 2;
+  const std::string first = argv[1];
+  const bool is_preprocessed = first == "--preprocessed" || first == "--list-ptx";
+  std::ifstream file(is_preprocessed ? argv[2] : argv[1], std::ios::binary);
   const std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
   try {
-    const bool on_gpu = std::string(argv[3]) == "gpu";
-    const std::string result =
-        emulate::rewrite(text, argv[2], on_gpu ? emulate::Backend::kGpu : emulate::Backend::kEmulator);
+    const std::string result = first == "--list-ptx" ? emulate::list_ptx(text)
+                               : is_preprocessed     ? emulate::rewrite_preprocessed(text)
+                                                     : emulate::rewrite(text, argv[2]);
     std::fwrite(result.data(), 1, result.size(), stdout);
   } catch (const emulate::Refused& refused) {
     std::fprintf(stderr, "%s\n", refused.what());

@@ -34,6 +34,9 @@
 // GPUs place them so.
 #undef __shared__
 #define __shared__ __attribute__((aligned(16))) thread_local
+// An attribute that no compiler knows, for tools/own_kernel/rewrite.cpp.
+#undef __cluster_dims__
+#define __cluster_dims__(...) __attribute__((emulator_cluster_dims(__VA_ARGS__)))
 
 #define CUDART_VERSION 13000
 #define CUDART_CB
@@ -275,8 +278,8 @@ inline Config config(dim3 grid, dim3 block, std::size_t shared_bytes = 0, Stream
 template <typename... Parameters, typename... Arguments>
 void launch(void (*kernel)(Parameters...), gemm::ptx::LaunchShape shape, Arguments&&... arguments) {
   const void* handle = reinterpret_cast<const void*>(kernel);
-  prepare_launch(handle, shape);
   const std::tuple<Parameters...> values{static_cast<Parameters>(arguments)...};
+  prepare_launch(handle, shape, [&] { std::apply(kernel, values); });
   emulator::note_launch_arguments(&values, sizeof values);
   emulator::run_grid(
       shape, nullptr, [&] { std::apply(kernel, values); }, handle);
@@ -331,8 +334,8 @@ struct Launch : Config {
     static_assert(std::is_invocable_v<const ByName&, std::decay_t<Arguments>&...>,
                   "no kernel of this name takes these arguments");
     gemm::ptx::LaunchShape prepared = shape;
-    prepare_launch(handle, prepared);
     std::tuple<std::decay_t<Arguments>...> values(std::forward<Arguments>(arguments)...);
+    prepare_launch(handle, prepared, [&] { std::apply(by_name, values); });
     emulator::note_launch_arguments(&values, sizeof values);
     emulator::run_grid(
         prepared, nullptr, [&] { std::apply(by_name, values); }, handle);
