@@ -14,6 +14,14 @@ EXAMPLES = {file.stem: file for file in (ROOT / "tests/own_kernel").glob("**/*.c
 # What is said of each broken version: a rule's name, or the beginning of another sentence.
 BROKEN = {
     ("addresses", "NO_WAIT"): "load-not-waited|shared-uninitialised",
+    ("ampere", "NO_WARP_SYNC"): "shared-race",
+    ("ampere", "WAIT_ONE_LESS"): "cp-async-read-before-wait",
+    ("memory", "NO_BARRIER"): "shared-race|shared-uninitialised",
+    ("memory", "WEAK_FLAG"): "global-race",
+    ("ring", "EARLY_RELEASE"): "load-overwrites",
+    ("ring", "NO_FENCE"): "proxy-fence",
+    ("ring", "NO_WAIT"): "load-not-waited",
+    ("ring", "SHORT_EXPECT"): "expect-tx-small",
     ("addresses", "WRONG_ADDRESS"): "mbarrier-uninitialised",
     ("attention", "EARLY_RELEASE"): "load-overwrites",
     ("attention", "NO_RESCALE"): "wrong result",
@@ -158,6 +166,22 @@ class EmulateTest(unittest.TestCase):
 
 
 class Examples(EmulateTest):
+    def test_inline_ptx_of_a_hopper_gemm_in_a_header(self):
+        self.check_right("ring")
+        report = self.check_broken("ring", "NO_FENCE")
+        self.assertRegex(report, r"  store    cp\.async\.bulk\.tensor\.2d\.\S+ at tests/own_kernel/inline_ptx/ring\.cuh:\d+ by thread")
+
+    def test_inline_ptx_of_an_ampere_gemm(self):
+        self.check_right("ampere")
+        self.check_broken("ampere", "WAIT_ONE_LESS")
+
+    def test_inline_ptx_of_arithmetic(self):
+        self.check_right("scalar")
+
+    def test_inline_ptx_of_loads_stores_atomics_and_votes(self):
+        self.check_right("memory")
+        self.check_broken("memory", "WEAK_FLAG")
+
     def test_a_tma_transpose(self):
         self.check_right("tma_transpose")
         report = self.check_broken("tma_transpose", "NO_FENCE")
@@ -329,11 +353,17 @@ class OwnKernels(EmulateTest):
         self.assertFalse(self.program_folder().exists())
         return lines[0].removeprefix("tools/emulate: error: ")
 
+    def test_an_instruction_that_is_not_known_is_named_where_it_is_reached(self):
+        text = '__global__ void k(int x) { if (x) asm("vset4.u32.u32.eq %0, %0, 1, 2;" : "+r"(x)); }\nint main() { k<<<1, 1>>>(ARGUMENT); }\n'
+        done = self.emulate(text, "-D", "ARGUMENT=0")
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        done = self.emulate(text, "-D", "ARGUMENT=1")
+        self.assertEqual(done.returncode, 3, done.stdout + done.stderr)
+        self.assertIn("inline-ptx: the emulator has no inline PTX like 'vset4.u32.u32.eq'\n  where    own.cu:1\n", done.stderr)
+
     def test_what_is_no_kernels_file_is_refused_in_one_sentence(self):
         self.assertEqual(self.sentence("int f();\n"), "own.cu has no kernel: no function in it is __global__.")
         self.assertIn("nothing that runs them", self.sentence("__global__ void k() {}\n"))
-        self.assertIn("own.cu:1: inline PTX does not run on the emulator, here 'nanosleep.u32'",
-                      self.sentence('__global__ void k() { asm("nanosleep.u32 5;"); }\nint main() {}\n'))
         done = emulate(self.folder / "missing.cu")
         self.assertEqual((done.returncode, done.stderr.count("\n")), (2, 1))
         self.assertIn("there is no file", done.stderr)

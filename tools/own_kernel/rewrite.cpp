@@ -145,6 +145,18 @@ void rewrite_dynamic_shared(const std::string& code, std::vector<Edit>& edits) {
   }
 }
 
+/// A kernel, a function or a variable called gemm, which is the name of our namespace: it gets a `_`. Theirs
+/// stay: `gemm::` and `namespace gemm`.
+void rename_gemm(const std::string& code, std::vector<Edit>& edits) {
+  const std::string gemm = "gemm";
+  for (std::size_t at = find_word(code, gemm); at != std::string::npos; at = find_word(code, gemm, at + 1)) {
+    if (code.compare(next_solid(code, at + gemm.size()), 2, "::") == 0) continue;
+    const std::size_t before = code.find_last_of(";{}", at);
+    const std::string statement = code.substr(before + 1, at - before - 1);
+    if (find_word(statement, "namespace") == std::string::npos) edits.push_back({at + gemm.size(), at + gemm.size(), "_"});
+  }
+}
+
 /// Whether the declaration around `at` is a template.
 bool is_template(const std::string& code, std::size_t at) {
   const std::size_t before = code.find_last_of(";}", at);
@@ -238,14 +250,16 @@ std::string rewrite(const std::string& file, const std::string& path) {
 }
 
 std::string rewrite_preprocessed(const std::string& text) {
-  const Preprocessed source(text);
+  Preprocessed source(text);
   std::vector<Edit> edits;
+  rename_gemm(source.code(), edits);
+  if (!edits.empty()) source = Preprocessed(edited(text, std::exchange(edits, {})));
   rewrite_launches(source, edits);
   rewrite_casts_of_kernels(source.code(), edits);
   rewrite_clusters(source, edits);
   rewrite_dynamic_shared(source.code(), edits);
   for (const PtxStatement& statement : ptx_statements(source)) edits.push_back(statement.edit);
-  return edited(text, edits);
+  return edited(source.text(), edits);
 }
 
 std::string list_ptx(const std::string& text) {
