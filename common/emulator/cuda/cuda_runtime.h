@@ -9,6 +9,8 @@
 // The names are CUDA's.
 // NOLINTBEGIN(readability-identifier-naming)
 
+#include <math.h>  // isnan and its kin without std::, as nvcc has them
+
 #include <algorithm>
 #include <cassert>
 #include <chrono>
