@@ -227,7 +227,7 @@ std::string rewrite(const std::string& file, const std::string& path) {
   const std::string mark = "\xef\xbb\xbf";  // of UTF-8, which editors write in front; nvcc takes it
   const std::string text = file.rfind(mark, 0) == 0 ? file.substr(mark.size()) : file;
   const std::string code = blanked(text, false);
-  const bool includes = text.find("#include \"") != std::string::npos;  // of a header that may have the kernel
+  const bool includes = text.find("#include") != std::string::npos;  // the kernel may be in a header
   if (find_word(code, "__global__") == std::string::npos && !includes)
     throw Refused(path + " has no kernel: no function in it is __global__.");
   std::vector<Edit> edits;
