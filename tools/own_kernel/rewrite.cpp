@@ -145,6 +145,20 @@ void rewrite_dynamic_shared(const std::string& code, std::vector<Edit>& edits) {
   }
 }
 
+/// `#pragma unroll 4` in the middle of a line, where a macro of nvcc's has put it: other compilers take a pragma
+/// from a line of its own alone.
+void remove_pragmas_of_macros(const std::string& code, std::vector<Edit>& edits) {
+  const std::string pragma = "#pragma";
+  for (std::size_t at = code.find(pragma); at != std::string::npos; at = code.find(pragma, at + 1)) {
+    std::size_t end = code.find("unroll", at);
+    if (end == std::string::npos) break;
+    end = next_solid(code, end + std::string("unroll").size());
+    if (end < code.size() && code[end] == '(') end = after_closing(code, end);
+    while (end < code.size() && std::isdigit(static_cast<unsigned char>(code[end]))) ++end;
+    edits.push_back({at, end, ""});
+  }
+}
+
 /// A kernel, a function or a variable called gemm, which is the name of our namespace: it gets a `_`. Theirs
 /// stay: `gemm::` and `namespace gemm`.
 void rename_gemm(const std::string& code, std::vector<Edit>& edits) {
@@ -253,6 +267,7 @@ std::string rewrite_preprocessed(const std::string& text) {
   Preprocessed source(text);
   std::vector<Edit> edits;
   rename_gemm(source.code(), edits);
+  remove_pragmas_of_macros(source.code(), edits);
   if (!edits.empty()) source = Preprocessed(edited(text, std::exchange(edits, {})));
   rewrite_launches(source, edits);
   rewrite_casts_of_kernels(source.code(), edits);

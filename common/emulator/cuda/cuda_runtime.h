@@ -194,6 +194,15 @@ inline cudaError_t cudaEventDestroy(cudaEvent_t event) {
 inline cudaError_t cudaSetDevice(int) {
   return cudaSuccess;
 }
+/// Above 13010: libraries fill a bit of tensor maps themselves for older drivers.
+inline cudaError_t cudaDriverGetVersion(int* version) {
+  *version = 13020;
+  return cudaSuccess;
+}
+inline cudaError_t cudaRuntimeGetVersion(int* version) {
+  *version = CUDART_VERSION;
+  return cudaSuccess;
+}
 inline cudaError_t cudaGetDevice(int* device) {
   *device = 0;
   return cudaSuccess;
