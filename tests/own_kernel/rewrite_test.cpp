@@ -59,13 +59,14 @@ TEST_CASE("template arguments and shifts inside a launch stay what they are", "[
   CHECK(contains(text, "; })(1 << 3);"));
 }
 
-TEST_CASE("the cast of a kernel to a void pointer goes where its parameters are needed", "[emulator]") {
+TEST_CASE("a cast to a void pointer writes down what kernel it is of", "[emulator]") {
   const std::string kernel = "__global__ void k(int);\n";
-  CHECK(
-      contains(emulated(kernel + "void f() { cudaLaunchCooperativeKernel((void *)k, 1, 32, arguments); }\n"),
-               "cudaLaunchCooperativeKernel(k, 1, 32, arguments);"));
-  CHECK(contains(emulated(kernel + "void f() { cudaFuncSetAttribute((void *)k, 1, 32); }\n"),
-                 "((void *)k, 1, 32);"));
+  CHECK(contains(emulated(kernel + "void f() { cudaLaunchCooperativeKernel((void *)k, 1, 32, arguments); }\n"),
+                 "cudaLaunchCooperativeKernel(::emulator_cuda::VoidCast<void *>() ->* k, 1, 32, arguments);"));
+  CHECK(contains(emulated(kernel + "auto p = reinterpret_cast<const void*>(&k);\n"),
+                 "auto p = ::emulator_cuda::VoidCast<const void*>() ->* (&k);"));
+  const std::string other = "int n = sizeof(void*); void g(void*) noexcept; void h() { free((void*)(p)); }\n";
+  CHECK(contains(emulated(kernel + other), other));
 }
 
 TEST_CASE("inline PTX becomes calls, with the operands of its statement", "[emulator]") {

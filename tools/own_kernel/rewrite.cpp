@@ -69,22 +69,23 @@ void rewrite_launches(const Preprocessed& source, std::vector<Edit>& edits) {
   }
 }
 
-/// cudaLaunchKernel((void*)kernel, ...): the kernel's parameters are known from its type, so that the cast
-/// goes.
+/// `(void*)kernel` and `reinterpret_cast<const void*>(kernel)`: from the address alone nobody knows the kernel's
+/// parameters, so that the cast writes them down.
 void rewrite_casts_of_kernels(const std::string& code, std::vector<Edit>& edits) {
-  for (const char* function : {"cudaLaunchKernel", "cudaLaunchCooperativeKernel"}) {
-    for (std::size_t at = find_word(code, function); at != std::string::npos;
-         at = find_word(code, function, at + 1)) {
-      const std::size_t open = next_solid(code, at + std::string_view(function).size());
-      if (open >= code.size() || code[open] != '(') continue;
-      const std::size_t cast = next_solid(code, open + 1);
-      if (cast >= code.size() || code[cast] != '(') continue;
-      const std::size_t after = after_closing(code, cast);
-      if (after == std::string::npos) continue;
-      std::string type = code.substr(cast + 1, after - cast - 2);
-      std::erase_if(type, [](char c) { return std::isspace(static_cast<unsigned char>(c)); });
-      if (type == "void*" || type == "constvoid*") edits.push_back({cast, after, ""});
+  const auto cast = [](const std::string& type) { return "::emulator_cuda::VoidCast<" + type + ">() ->* "; };
+  for (const std::string type : {"void*", "void *", "const void*", "const void *", "void const*", "void const *"}) {
+    const std::string c_style = "(" + type + ")";
+    for (std::size_t at = code.find(c_style); at != std::string::npos; at = code.find(c_style, at + 1)) {
+      const std::size_t next = next_solid(code, at + c_style.size());
+      const bool is_operand = next < code.size() && (code[next] == '&' || (is_word(code[next]) && std::isdigit(static_cast<unsigned char>(code[next])) == 0));
+      std::size_t before = at;
+      while (before > 0 && std::isspace(static_cast<unsigned char>(code[before - 1]))) --before;
+      const bool begins = before > 0 && std::string_view("(,=;{").find(code[before - 1]) != std::string_view::npos;
+      if (is_operand && begins) edits.push_back({at, at + c_style.size(), cast(type)});
     }
+    const std::string reinterpreted = "reinterpret_cast<" + type + ">";
+    for (std::size_t at = code.find(reinterpreted); at != std::string::npos; at = code.find(reinterpreted, at + 1))
+      edits.push_back({at, at + reinterpreted.size(), cast(type)});
   }
 }
 

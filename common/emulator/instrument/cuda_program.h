@@ -31,6 +31,9 @@ int largest_block(const void* kernel, int limit);
 /// `call` calls the kernel with its arguments, in case that it declares its cluster itself.
 void prepare_launch(const void* kernel, gemm::ptx::LaunchShape& shape, const std::function<void()>& call);
 
+/// Ends the program with this sentence.
+[[noreturn]] void refuse_launch(const char* sentence);
+
 /// __cluster_dims__ of the kernel of this name (tools/emulate writes such a variable after it). Without sizes:
 /// its first statement declares them.
 class ClusterDims {
