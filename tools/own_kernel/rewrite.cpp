@@ -264,12 +264,12 @@ std::string rewrite(const std::string& file, const std::string& path) {
   return "#include \"own_kernel/emulate.h\"\n#line 1 \"" + path + "\"\n" + edited(text, edits) + "\n" + trailer;
 }
 
-std::string rewrite_preprocessed(const std::string& text) {
-  Preprocessed source(text);
+std::string rewrite_preprocessed(const std::string& text, const std::vector<std::string>& own_folders) {
+  Preprocessed source(text, own_folders);
   std::vector<Edit> edits;
   rename_gemm(source.code(), edits);
   remove_pragmas_of_macros(source.code(), edits);
-  if (!edits.empty()) source = Preprocessed(edited(text, std::exchange(edits, {})));
+  if (!edits.empty()) source = Preprocessed(edited(text, std::exchange(edits, {})), own_folders);
   rewrite_launches(source, edits);
   rewrite_casts_of_kernels(source.code(), edits);
   rewrite_clusters(source, edits);
@@ -278,9 +278,9 @@ std::string rewrite_preprocessed(const std::string& text) {
   return edited(source.text(), edits);
 }
 
-std::string list_ptx(const std::string& text) {
+std::string list_ptx(const std::string& text, const std::vector<std::string>& own_folders) {
   std::string result;
-  for (const PtxStatement& statement : ptx_statements(Preprocessed(text))) {
+  for (const PtxStatement& statement : ptx_statements(Preprocessed(text, own_folders))) {
     std::string opcodes;
     for (const std::string& opcode : statement.opcodes) opcodes += (opcodes.empty() ? "" : ", ") + opcode;
     if (opcodes.empty()) continue;

@@ -110,7 +110,7 @@ bool is_ptx(const std::string& text, std::vector<std::string>& opcodes) {
 
 }  // namespace
 
-Preprocessed::Preprocessed(std::string text) : text_(std::move(text)), unmarked_(text_) {
+Preprocessed::Preprocessed(std::string text, const std::vector<std::string>& own_folders) : text_(std::move(text)), unmarked_(text_) {
   for (std::size_t at = 0; at < text_.size();) {
     const std::size_t end = std::min(text_.find('\n', at), text_.size());
     if (text_[at] == '#') {
@@ -118,9 +118,13 @@ Preprocessed::Preprocessed(std::string text) : text_(std::move(text)), unmarked_
         const std::string line = text_.substr(at, end - at);
         const std::size_t open = line.find('"');
         const std::size_t close = line.rfind('"');
-        if (open != std::string::npos && close > open)
-          marks_.push_back({at, std::min(end + 1, text_.size()), std::atoi(line.c_str() + 2), line.substr(open + 1, close - open - 1),
-                            line.find(" 3", close) != std::string::npos});
+        if (open != std::string::npos && close > open) {
+          const std::string file = line.substr(open + 1, close - open - 1);
+          const bool is_own = std::any_of(own_folders.begin(), own_folders.end(),
+                                          [&](const std::string& folder) { return file.rfind(folder + "/", 0) == 0; });
+          marks_.push_back({at, std::min(end + 1, text_.size()), std::atoi(line.c_str() + 2), file,
+                            is_own || line.find(" 3", close) != std::string::npos});
+        }
       }
       blank(unmarked_, at, end);
     }
