@@ -1,6 +1,6 @@
 // emulate_rewrite FILE PATH: prints what the preprocessor is given instead of FILE, which reports call PATH.
-// emulate_rewrite --preprocessed FILE [FOLDER...]: prints what the compiler is given instead of the preprocessor's output.
-// emulate_rewrite --list-ptx FILE [FOLDER...]: prints what inline PTX that output has.
+// emulate_rewrite --preprocessed FILE [FOLDER...]: prints what the compiler is given instead of the
+// preprocessor's output. emulate_rewrite --list-ptx FILE [FOLDER...]: prints what inline PTX that output has.
 // FOLDER: of the emulator's headers, which stay as they are.
 #include <cstdio>
 #include <fstream>

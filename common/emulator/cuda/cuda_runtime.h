@@ -452,11 +452,13 @@ inline std::map<const void*, LaunchByAddress>& kernels_by_address() {
 inline void launch_kernel_at(const void* kernel, const gemm::ptx::LaunchShape& shape, void** arguments) {
   const auto found = kernels_by_address().find(kernel);
   if (found == kernels_by_address().end())
-    refuse_launch("a launch of a kernel by a void pointer that was not made by a cast of the kernel in this file");
+    refuse_launch(
+        "a launch of a kernel by a void pointer that was not made by a cast of the kernel in this file");
   found->second(shape, arguments);
 }
 
-/// (void*)kernel and reinterpret_cast<void*>(kernel), as tools/emulate writes them: VoidCast<void*>() ->* kernel.
+/// (void*)kernel and reinterpret_cast<void*>(kernel), as tools/emulate writes them: VoidCast<void*>() ->*
+/// kernel.
 template <typename Pointer>
 struct VoidCast {
   template <typename... Parameters>
@@ -498,7 +500,8 @@ cudaError_t cudaLaunchCooperativeKernel(void (*kernel)(Parameters...), dim3 grid
   return cudaSuccess;
 }
 
-inline cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* kernel, void** arguments) {
+inline cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* kernel,
+                                       void** arguments) {
   emulator_cuda::launch_kernel_at(kernel, emulator_cuda::shape_of(*config), arguments);
   return cudaSuccess;
 }
