@@ -20,18 +20,20 @@ std::string replaced(std::string text, const std::string& from, const std::strin
   return text;
 }
 
-/// As the preprocessor would, as far as these texts need it.
+/// What the preprocessor would make of it, as far as these texts need it.
+std::string preprocessed(const std::string& text) {
+  std::string result = replaced(rewrite(text, "k.cu"), "#line 1 \"k.cu\"", "# 1 \"k.cu\"");
+  result = replaced(result, "__shared__", "__attribute__((aligned(16))) thread_local");
+  return replaced(result, "__cluster_dims__(kC, 1, 1)", "__attribute__((emulator_cluster_dims(kC, 1, 1)))");
+}
+
 std::string emulated(const std::string& text) {
-  std::string preprocessed = replaced(rewrite(text + kCheck, "k.cu"), "#line 1 \"k.cu\"", "# 1 \"k.cu\"");
-  preprocessed = replaced(preprocessed, "__shared__", "__attribute__((aligned(16))) thread_local");
-  preprocessed = replaced(preprocessed, "__cluster_dims__(kC, 1, 1)",
-                          "__attribute__((emulator_cluster_dims(kC, 1, 1)))");
-  return rewrite_preprocessed(preprocessed);
+  return rewrite_preprocessed(preprocessed(text + kCheck));
 }
 
 std::string refusal(const std::string& text) {
   try {
-    rewrite_preprocessed(rewrite(text, "k.cu"));
+    rewrite_preprocessed(preprocessed(text));
   } catch (const Refused& refused) {
     return refused.what();
   }
@@ -134,7 +136,9 @@ TEST_CASE("dynamic shared memory in a function is a reference, in a namespace an
       emulated("__global__ void k() {\n  extern __shared__ __align__(1024) unsigned char memory[];\n}\n");
   CHECK(contains(inside, "unsigned char (&memory)[] = *static_cast<"));
   CHECK(!contains(inside, "extern __shared__"));
-  const std::string outside = "namespace a {\nextern __shared__ float memory[];\n__global__ void k() {}\n}\n";
+  const std::string outside =
+      "namespace a {\nextern __attribute__((aligned(16))) thread_local float memory[];\n__global__ void k() "
+      "{}\n}\n";
   CHECK(contains(emulated(outside), outside));
 }
 

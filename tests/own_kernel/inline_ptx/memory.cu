@@ -80,6 +80,7 @@ __global__ void atomics(u32* counters, float* sums) {
   asm volatile("barrier.sync 0;" ::: "memory");
   u32 old;
   asm volatile("atom.shared.add.u32 %0, [%1], %2;" : "=r"(old) : "r"(SHARED(&count)), "r"(2u) : "memory");
+  if (old > 126) asm volatile("trap;");
   asm volatile("red.shared.max.u32 [%0], %1;" ::"r"(SHARED(&largest)), "r"(threadIdx.x * 3 % 64) : "memory");
   asm volatile("red.relaxed.gpu.global.add.u32 [%0], 1;" ::"l"(counters) : "memory");
   asm volatile("red.global.add.v2.f32 [%0], {%1, %2};" ::"l"(sums), "f"(0.5f), "f"(2.0f) : "memory");

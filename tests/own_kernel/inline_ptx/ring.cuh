@@ -1,6 +1,6 @@
 // A GEMM for Hopper with every instruction in inline PTX: a producer warp and one warpgroup that multiplies,
 // a ring of stages, a cluster that shares its loads of B, and a store by the copy engine. The kernel and its
-// launch are in this header, its cluster depends on a template parameter, and it is called gemm.
+// launch are in this header, and its cluster depends on a template parameter.
 #pragma once
 
 #include "../tensor_map.h"
@@ -21,8 +21,8 @@ struct Shared {
 /// Each CTA of a cluster has other rows of A and the same columns.
 template <int kCluster>
 __global__ void __launch_bounds__(256, 1) __cluster_dims__(kCluster, 1, 1)
-    gemm(const __grid_constant__ CUtensorMap map_a, const __grid_constant__ CUtensorMap map_b,
-         const __grid_constant__ CUtensorMap map_d, int k_tiles) {
+    multiply_tiles(const __grid_constant__ CUtensorMap map_a, const __grid_constant__ CUtensorMap map_b,
+                   const __grid_constant__ CUtensorMap map_d, int k_tiles) {
   extern __shared__ __align__(1024) unsigned char memory[];
   Shared& s = *reinterpret_cast<Shared*>(memory);
   std::uint32_t rank;
@@ -107,7 +107,7 @@ __global__ void __launch_bounds__(256, 1) __cluster_dims__(kCluster, 1, 1)
 
 template <int kCluster>
 void run_gemm(const __nv_bfloat16* a, const __nv_bfloat16* b, __nv_bfloat16* d, int m, int n, int k) {
-  auto* kernel = gemm<kCluster>;
+  auto* kernel = multiply_tiles<kCluster>;
   constexpr int kBytes = sizeof(Shared);
   cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes);
   kernel<<<dim3(m / kTile, n / kTile), 256, kBytes>>>(
