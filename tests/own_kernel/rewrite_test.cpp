@@ -77,7 +77,7 @@ TEST_CASE("inline PTX becomes calls, with the operands of its statement", "[emul
   const std::string text = emulated(
       "__global__ void k(unsigned* p) {\n  unsigned x = 1;\n  asm volatile(\"{ .reg .pred q; setp.ne.u32 q, "
       "%1, 0;\\n\"\n"
-      "    \"@q add.u32 %0, %0, %[by]; }\" : \"+r\"(x) : \"r\"(p[2]), [by] \"n\"(7) : \"memory\");\n  p[0] = "
+      "    \"@q add.u32 %0, %0, %2; }\" : \"+r\"(x) : \"r\"(p[2]), \"n\"(7) : \"memory\");\n  p[0] = "
       "x;\n}\n");
   CHECK(contains(text, "auto& ptx_0 = (x);"));
   CHECK(contains(text, "auto ptx_1 = ::inline_ptx::as<::inline_ptx::u32>(p[2]);"));

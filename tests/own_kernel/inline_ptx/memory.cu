@@ -89,6 +89,7 @@ __global__ void atomics(u32* counters, float* sums) {
                : "=r"(swapped)
                : "l"(counters + 1), "r"(threadIdx.x), "r"(threadIdx.x + 1)
                : "memory");
+  if (swapped > 64) asm volatile("trap;");
   u32 any;
   asm volatile(
       "{ .reg .pred p, q; setp.eq.u32 p, %1, 63; bar.red.or.pred q, 1, 64, p; selp.u32 %0, 1, 0, q; }"

@@ -50,9 +50,9 @@ __device__ inline void arrive_at(std::uint64_t* barrier, std::uint32_t rank) {
 __device__ inline void load_tile(void* tile, const CUtensorMap* map, std::uint64_t* barrier, int column,
                                  int row) {
   asm volatile(
-      "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%[tile]], [%[map], "
-      "{%[column], %[row]}], [%[full]];" ::[tile] "r"(shared(tile)),
-      [map] "l"(map), [full] "r"(shared(barrier)), [column] "r"(column), [row] "r"(row)
+      "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%3, "
+      "%4}], [%2];" ::"r"(shared(tile)),
+      "l"(map), "r"(shared(barrier)), "r"(column), "r"(row)
       : "memory");
 }
 

@@ -71,18 +71,13 @@ std::vector<std::pair<std::size_t, std::size_t>> parts_of(const std::string& cod
   return result;
 }
 
-/// `[name] "=r"(expression), ...`
+/// `"=r"(expression), ...`
 std::vector<AsmOperand> operands_of(const Preprocessed& source, std::size_t begin, std::size_t end) {
   std::vector<AsmOperand> result;
   for (const auto& [first, last] : parts_of(source.code(), begin, end, ',')) {
-    std::string text = trimmed(source.unmarked().substr(first, last - first));
+    const std::string text = trimmed(source.unmarked().substr(first, last - first));
     if (text.empty()) continue;
     AsmOperand operand;
-    if (text[0] == '[') {
-      const std::size_t close = text.find(']');
-      operand.name = trimmed(text.substr(1, close - 1));
-      text = trimmed(text.substr(close + 1));
-    }
     const std::string code = blanked(text, false);
     const std::size_t open = code.find('(');
     if (open == std::string::npos) throw inline_ptx::Untranslated{"the operand " + text};

@@ -168,21 +168,11 @@ void Operands::declare(const std::string& name, const std::string& type) {
 }
 
 std::size_t Operands::number_of(const std::string& operand) const {
-  const std::size_t count = statement_.outputs.size() + statement_.inputs.size();
-  if (operand.rfind("%[", 0) == 0) {
-    const std::string wanted = operand.substr(2, operand.size() - 3);
-    for (std::size_t i = 0; i < count; ++i) {
-      const AsmOperand& candidate = i < statement_.outputs.size()
-                                        ? statement_.outputs[i]
-                                        : statement_.inputs[i - statement_.outputs.size()];
-      if (candidate.name == wanted) return i;
-    }
-  } else if (operand.size() > 1 && operand[0] == '%' &&
-             operand.find_first_not_of("0123456789", 1) == std::string::npos) {
-    const std::size_t number = std::stoul(operand.substr(1));
-    if (number < count) return number;
-  }
-  return std::string::npos;
+  if (operand.size() < 2 || operand[0] != '%' ||
+      operand.find_first_not_of("0123456789", 1) != std::string::npos)
+    return std::string::npos;
+  const std::size_t number = std::stoul(operand.substr(1));
+  return number < statement_.outputs.size() + statement_.inputs.size() ? number : std::string::npos;
 }
 
 std::string Operands::name(const std::string& operand) {
