@@ -115,6 +115,6 @@ inline const Step kStep{
         variant<Tiling<128, 128, 64, 2, 4, 2>, 2>(
             "eight_warps", "128x128x64, eight warps of 64x32, 32 registers of prefetch"),
         variant<Tiling<128, 256, 64, 2, 4>, 2>(
-            "128x256x64", "eight warps of 64x64, 48 registers of prefetch, one CTA an SM")}};
+            "128x256x64", "eight warps of 64x64, 48 registers of prefetch, one CTA per SM")}};
 
 }  // namespace gemm::step_05

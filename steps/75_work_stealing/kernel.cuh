@@ -193,7 +193,7 @@ Variant variant(const char* name, const char* summary) {
 
 inline const Step kStep{
     .name = "75_work_stealing",
-    .title = "a pair that is through takes the place of one that has not started",
+    .title = "a pair that has finished takes the place of one that has not started",
     .builds_on = "74_cta_pair",
     .unit = MathUnit::kTcgen05,
     .architecture = Architecture::kSm100a,
