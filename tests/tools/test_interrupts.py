@@ -4,7 +4,6 @@ import re
 import signal
 import subprocess
 import time
-import unittest
 
 from generator import ROOT, GeneratorTest, python_with
 
@@ -76,7 +75,3 @@ class Interrupts(GeneratorTest):
             self.assertIn("program", imports, path.name)
             before = set(imports[:imports.index("program")])
             self.assertLessEqual(before, {"pathlib", "sys"}, f"{path.name}: imports that take time come after program")
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -2,7 +2,6 @@
 import re
 import shutil
 import subprocess
-import unittest
 
 from generator import python_with
 from sandbox import ROOT, SandboxTest
@@ -101,7 +100,3 @@ class Signals(SandboxTest):
         for status in (0, 1, 2, 3, 130, 141):
             done = self.shell(f"run_program 'the program' bash -c 'echo out; echo err >&2; exit {status}'")
             self.assertEqual((done.returncode, done.stdout, done.stderr), (status, "out\n", "err\n"))
-
-
-if __name__ == "__main__":
-    unittest.main()

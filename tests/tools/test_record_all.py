@@ -1,7 +1,6 @@
 """tools/record-all: which runs it derives from records, which it leaves out, and how it goes on."""
 import json
 import sys
-import unittest
 
 from generator import contestant, shape, timed
 from sandbox import ROOT, SandboxTest, make_executable
@@ -145,7 +144,3 @@ class RecordAll(SandboxTest):
             self.assertEqual(len({one[0] for one in drawn_shapes.drawn(step, 5)}), drawn_shapes.COUNT)
         done = self.run_tool("record-all", "--drawn", "44071", "--list", "--only", "drawn_51")
         self.assertEqual(done.stdout.split()[:5], ["drawn_51_h200:", "tools/compare", "51:pdl_prefetch", "51:graph", "2x75776x4736"])
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -135,7 +135,3 @@ class Sizes(unittest.TestCase):
 
         self.assertEqual(in_header("kTileM"), in_build("tiles_m"))
         self.assertEqual(in_header("kTileK"), in_build("tiles_k_shallow", "tiles_k_deep"))
-
-
-if __name__ == "__main__":
-    unittest.main()

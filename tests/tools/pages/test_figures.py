@@ -736,7 +736,3 @@ class Roofline(GeneratorTest):
             self.assertEqual(done.returncode, 2)
             self.assertIn(part, done.stderr)
             self.assertEqual(self.document.read_text(), text)
-
-
-if __name__ == "__main__":
-    unittest.main()
