@@ -1,20 +1,12 @@
 #!/usr/bin/env python3
 """Draws the memory hierarchy and the roofline of the H200: docs/figures/hierarchy.svg and docs/figures/roofline.svg.
 
-Usage: tools/figures/draw_roofline.py [--check]
-
-Every number comes from docs/results/roofline_h200.json; while that record is missing the figures say so. --check draws
-nothing and fails when a committed figure and the record differ.
+Every number comes from docs/results/roofline_h200.json; while that record is missing the figures say so.
 """
-import pathlib
-import sys
-
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
-import program  # noqa: F401 (first, for Ctrl-C)
 import math
 
-import roofline_record
 from drawing import Drawing, figure_program
+import roofline_record
 from palette import BLUE, GREEN, GRID, GROUND, INK, ORANGE, RED, SOFT, WHITE
 from roofline_record import tile_intensity
 
@@ -142,7 +134,7 @@ def draw_roofline():
 
 
 if __name__ == "__main__":
-    sys.exit(figure_program("tools/figures/draw_roofline.py", __doc__, lambda: {
+    figure_program(__file__, __doc__, lambda: {
         "docs/figures/hierarchy.svg": draw_hierarchy,
         "docs/figures/roofline.svg": draw_roofline,
-    }))
+    })

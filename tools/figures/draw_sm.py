@@ -1,17 +1,9 @@
 #!/usr/bin/env python3
 """Draws one SM of an H200 with the numbers that the chapters use: docs/figures/sm.svg.
 
-Usage: tools/figures/draw_sm.py [--check]
-
 Measured numbers come from docs/results/roofline_h200.json, and the model's (docs/timelines.md) from the timeline of step 15,
-which is recorded first where it is missing. --check draws nothing and fails when the committed figure is not what this script draws.
+which is recorded first where it is missing.
 """
-import pathlib
-import sys
-
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
-import program  # noqa: F401 (first, for Ctrl-C)
-
 import draw_trace
 import roofline_record
 from drawing import Drawing, figure_program
@@ -91,4 +83,4 @@ def draw():
 
 
 if __name__ == "__main__":
-    sys.exit(figure_program("tools/figures/draw_sm.py", __doc__, lambda: {FIGURE: draw}))
+    figure_program(__file__, __doc__, lambda: {FIGURE: draw})
