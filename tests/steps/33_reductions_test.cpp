@@ -58,14 +58,6 @@ TEST_CASE("every reduction is right at every kind of edge", "[device]") {
   }
 }
 
-TEST_CASE("as many k-tiles as stages, one more, one less, and twice as many and one", "[device]") {
-  if (skip_where_step_cannot_run()) return;
-  for (const gemm::Variant& variant : step_under_test().variants) {
-    for (const int k_tiles : k_tiles_around_stages(variant))
-      verify_reduction(variant, {130, 200, k_tiles * variant.tile.k}, 1, Pattern::kExact);
-  }
-}
-
 TEST_CASE("what a reduction computes does not depend on the schedule", "[emulator]") {
   if (skip_without_emulator()) return;
   for (const gemm::Variant& variant : step_under_test().variants) {

@@ -45,15 +45,6 @@ TEST_CASE("scaled sums are exact at every kind of edge", "[device]") {
   }
 }
 
-TEST_CASE("the ring wraps with its scales", "[device]") {
-  if (skip_where_step_cannot_run()) return;
-  for (const char* name : {"128x256", "128x128_b_in_ring", "64x56"}) {
-    const gemm::Variant& variant = variant_named(name);
-    for (const int k_tiles : k_tiles_around_stages(variant))
-      verify(step_under_test(), variant, {20, 80, 128 * k_tiles}, Pattern::kExact, 3);
-  }
-}
-
 TEST_CASE("a tile may begin anywhere in a block of B, and end anywhere in the next", "[device]") {
   if (skip_where_step_cannot_run()) return;
   // 56 columns begin at 16 places of a block, 192 at two; the last tile is whole, or hangs over D.

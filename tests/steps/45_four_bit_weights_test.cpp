@@ -28,15 +28,6 @@ TEST_CASE("weights are exact at every kind of edge", "[device]") {
   }
 }
 
-TEST_CASE("every number of groups goes through the ring", "[device]") {
-  if (skip_where_step_cannot_run()) return;
-  for (const char* name : {"int4_16_cluster", "int4_64_cluster", "int4_128", "int4_256"}) {
-    const gemm::Variant& variant = variant_named(name);
-    for (const int groups : k_tiles_around_stages(variant))
-      verify(step_under_test(), variant, {9, 64, 128 * groups}, Pattern::kExact, 2);
-  }
-}
-
 TEST_CASE("random weights stay inside the bound, and every weight reaches its lane", "[device]") {
   if (skip_where_step_cannot_run()) return;
   for (const gemm::Variant& variant : step_under_test().variants) {
