@@ -9,7 +9,6 @@ import roofline_record
 from drawing import Drawing, figure_program
 from figure_data import load_timeline
 from palette import BLUE, GREEN, INK, LIGHT, ORANGE, RED, SOFT, WHITE
-from program import UserError
 
 FIGURE = "docs/figures/sm.svg"
 TILE_M, TILE_N, TILE_K = 128, 256, 64
@@ -24,8 +23,6 @@ def model():
 def facts():
     """Every number of the figure, as it is printed."""
     record, constants = roofline_record.load(roofline_record.DEFAULT), model()
-    if record is None:
-        raise UserError(f"there is no {roofline_record.DEFAULT}, which has the numbers: {roofline_record.HOW_TO_MEASURE}.")
     device = record.device
     k_tile = 2 * TILE_K * (TILE_M + TILE_N)
     scattered, merged = record.per_clock_and_sm(record.l2()), constants["copies"]
