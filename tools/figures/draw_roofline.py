@@ -3,9 +3,9 @@
 
 Every number comes from docs/results/roofline_h200.json.
 """
+from drawing import Drawing, figure_program
 import math
 
-from drawing import Drawing, figure_program
 import roofline_record
 from palette import BLUE, GREEN, GRID, GROUND, INK, ORANGE, RED, SOFT, WHITE
 from roofline_record import tile_intensity

@@ -3,9 +3,9 @@
 
 The division, and what passing partials costs, are those of common/gemm/schedule/decomposition.h.
 """
+from drawing import Drawing, figure_program
 import collections
 
-from drawing import Drawing, figure_program
 from palette import CHUNKS, INK, PURPLE, RED, SOFT, WHITE
 
 FIGURE = "docs/figures/stream_k.svg"

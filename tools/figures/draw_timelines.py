@@ -4,9 +4,9 @@
 The times are those of the traces that docs/figures/traces/17.svg shows k-tile by k-tile; tools/figures/draw_trace.py says
 where they come from.
 """
+import draw_trace
 import dataclasses
 
-import draw_trace
 from drawing import Drawing, figure_program
 from palette import ACTIVITY, DARK, GREEN, GRID, INK, LIGHT, SOFT, WHITE
 from records import ROOT

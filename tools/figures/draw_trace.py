@@ -11,13 +11,13 @@ those that are missing in build/emulator/traces, or older than the step's progra
 --measure first runs every step of MEASURED on this machine's Hopper GPU and replaces docs/figures/traces/NN.gpu.json, of which
 NN.gpu.svg is drawn.
 """
+from drawing import Drawing, figure_program
 import contextlib
 import json
 import os
 import re
 import subprocess
 
-from drawing import Drawing, figure_program
 from blocks import markdown, rewrite
 from figure_data import SM_PROCESS, load_timeline
 from palette import ACTIVITY, DARK, GREEN, GRID, INK, ORANGE, SOFT, WHITE
