@@ -31,8 +31,8 @@ def draw_hierarchy():
         ("Device memory (HBM)", "the matrices", RED),
     ]
     device, clock = record.device, record.clock_ghz()
-    sizes = [f"{4 * device['registers_per_sm'] // 1024} KiB an SM",
-             f"{device['shared_bytes_per_sm'] // 1024} KiB of shared memory an SM",
+    sizes = [f"{4 * device['registers_per_sm'] // 1024} KiB per SM",
+             f"{device['shared_bytes_per_sm'] // 1024} KiB of shared memory per SM",
              f"{device['l2_bytes'] >> 20} MiB", f"{round(device['memory_bytes'] / 2**30)} GiB"]
     rates = ["", *(f"{significant(rate)} TB/s = {significant(record.per_clock_and_sm(rate))} bytes/clock/SM"
                    for rate in (record.shared(), record.l2(), record.dram()))]

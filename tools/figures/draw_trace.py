@@ -113,7 +113,7 @@ FIGURES = {
            "tiles in which it has no rows, and their copies are shorter. In the model that takes {change}."),
     "54": (["54.base", "54"], "Groups of 200, 40 and 272 rows: above in one A, below anywhere, with maps of their own. The first maps are made before the "
            "first copy; later ones are made while tiles are multiplied. TMA stores every tile. Step 54 takes {change}."),
-    "71": (["71.base", "71"], "The copies run ahead as far as the ring has stages and follow each other without a gap. At an H200's bytes a clock "
+    "71": (["71.base", "71"], "The copies run ahead as far as the ring has stages and follow each other without a gap. At an H200's bytes per clock, "
            "they take longer than the multiplications. The first copy and the epilogue are still bare. Step 71 takes {change}."),
     "72": (["72.base", "72"], "The loader fills the ring for the next tile while the warps store this one. The tensor cores still wait for the "
            "epilogue: there is one accumulator. Step 72 takes {change}."),

@@ -9,6 +9,8 @@
 // The names are CUDA's.
 // NOLINTBEGIN(readability-identifier-naming)
 
+#include <math.h>  // isnan and its kin without std::, as nvcc has them
+
 #include <algorithm>
 #include <cassert>
 #include <chrono>
@@ -17,6 +19,7 @@
 #include <cstdio>
 #include <cstring>
 #include <functional>
+#include <map>
 #include <string>
 #include <tuple>
 #include <type_traits>
@@ -34,6 +37,9 @@
 // GPUs place them so.
 #undef __shared__
 #define __shared__ __attribute__((aligned(16))) thread_local
+// An attribute that no compiler knows, for tools/own_kernel/rewrite.cpp.
+#undef __cluster_dims__
+#define __cluster_dims__(...) __attribute__((emulator_cluster_dims(__VA_ARGS__)))
 
 #define CUDART_VERSION 13000
 #define CUDART_CB
@@ -189,6 +195,19 @@ inline cudaError_t cudaEventDestroy(cudaEvent_t event) {
 inline cudaError_t cudaSetDevice(int) {
   return cudaSuccess;
 }
+inline cudaError_t cudaMemGetInfo(std::size_t* free_bytes, std::size_t* bytes) {
+  *free_bytes = *bytes = std::size_t{80} << 30;
+  return cudaSuccess;
+}
+/// Above 13010: libraries fill a bit of tensor maps themselves for older drivers.
+inline cudaError_t cudaDriverGetVersion(int* version) {
+  *version = 13020;
+  return cudaSuccess;
+}
+inline cudaError_t cudaRuntimeGetVersion(int* version) {
+  *version = CUDART_VERSION;
+  return cudaSuccess;
+}
 inline cudaError_t cudaGetDevice(int* device) {
   *device = 0;
   return cudaSuccess;
@@ -275,8 +294,8 @@ inline Config config(dim3 grid, dim3 block, std::size_t shared_bytes = 0, Stream
 template <typename... Parameters, typename... Arguments>
 void launch(void (*kernel)(Parameters...), gemm::ptx::LaunchShape shape, Arguments&&... arguments) {
   const void* handle = reinterpret_cast<const void*>(kernel);
-  prepare_launch(handle, shape);
   const std::tuple<Parameters...> values{static_cast<Parameters>(arguments)...};
+  prepare_launch(handle, shape, [&] { std::apply(kernel, values); });
   emulator::note_launch_arguments(&values, sizeof values);
   emulator::run_grid(
       shape, nullptr, [&] { std::apply(kernel, values); }, handle);
@@ -331,8 +350,8 @@ struct Launch : Config {
     static_assert(std::is_invocable_v<const ByName&, std::decay_t<Arguments>&...>,
                   "no kernel of this name takes these arguments");
     gemm::ptx::LaunchShape prepared = shape;
-    prepare_launch(handle, prepared);
     std::tuple<std::decay_t<Arguments>...> values(std::forward<Arguments>(arguments)...);
+    prepare_launch(handle, prepared, [&] { std::apply(by_name, values); });
     emulator::note_launch_arguments(&values, sizeof values);
     emulator::run_grid(
         prepared, nullptr, [&] { std::apply(by_name, values); }, handle);
@@ -376,13 +395,16 @@ enum cudaLaunchAttributeID {
   cudaLaunchAttributeIgnore = 0,
   cudaLaunchAttributeCooperative = 2,
   cudaLaunchAttributeClusterDimension = 4,
-  cudaLaunchAttributeProgrammaticStreamSerialization = 6
+  cudaLaunchAttributeProgrammaticStreamSerialization = 6,
+  cudaLaunchAttributePriority = 8,
+  cudaLaunchAttributePreferredClusterDimension = 11
 };
 union cudaLaunchAttributeValue {
   int cooperative;
   struct {
     unsigned x, y, z;
-  } clusterDim;
+  } clusterDim, preferredClusterDim;  // the preferred one is a wish, which the emulator does not grant
+  int priority;
   int programmaticStreamSerializationAllowed;
 };
 struct cudaLaunchAttribute {
@@ -420,6 +442,39 @@ void launch_by_address(void (*kernel)(Parameters...), const gemm::ptx::LaunchSha
   launch(kernel, shape, *static_cast<std::remove_reference_t<Parameters>*>(arguments[kIndex])...);
 }
 
+/// What is known of a kernel whose address has become a void pointer: how to launch it with arguments by
+/// address.
+using LaunchByAddress = std::function<void(const gemm::ptx::LaunchShape&, void**)>;
+inline std::map<const void*, LaunchByAddress>& kernels_by_address() {
+  static std::map<const void*, LaunchByAddress> kernels;
+  return kernels;
+}
+inline void launch_kernel_at(const void* kernel, const gemm::ptx::LaunchShape& shape, void** arguments) {
+  const auto found = kernels_by_address().find(kernel);
+  if (found == kernels_by_address().end())
+    refuse_launch(
+        "a launch of a kernel by a void pointer that was not made by a cast of the kernel in this file");
+  found->second(shape, arguments);
+}
+
+/// (void*)kernel and reinterpret_cast<void*>(kernel), as tools/emulate writes them: VoidCast<void*>() ->*
+/// kernel.
+template <typename Pointer>
+struct VoidCast {
+  template <typename... Parameters>
+  Pointer operator->*(void (*kernel)(Parameters...)) const {
+    const auto address = reinterpret_cast<Pointer>(kernel);
+    kernels_by_address()[address] = [kernel](const gemm::ptx::LaunchShape& shape, void** arguments) {
+      launch_by_address(kernel, shape, arguments, std::index_sequence_for<Parameters...>());
+    };
+    return address;
+  }
+  template <typename T>
+  Pointer operator->*(T&& value) const {
+    return (Pointer)(value);  // NOLINT(google-readability-casting): the cast that the file has
+  }
+};
+
 }  // namespace emulator_cuda
 
 template <typename... Parameters, typename... Arguments>
@@ -442,6 +497,24 @@ cudaError_t cudaLaunchCooperativeKernel(void (*kernel)(Parameters...), dim3 grid
   gemm::ptx::LaunchShape shape = emulator_cuda::config(grid, block, shared_bytes).shape;
   shape.co_resident = true;
   emulator_cuda::launch_by_address(kernel, shape, arguments, std::index_sequence_for<Parameters...>());
+  return cudaSuccess;
+}
+
+inline cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* kernel,
+                                       void** arguments) {
+  emulator_cuda::launch_kernel_at(kernel, emulator_cuda::shape_of(*config), arguments);
+  return cudaSuccess;
+}
+inline cudaError_t cudaLaunchKernel(const void* kernel, dim3 grid, dim3 block, void** arguments,
+                                    std::size_t shared_bytes = 0, cudaStream_t = nullptr) {
+  emulator_cuda::launch_kernel_at(kernel, emulator_cuda::config(grid, block, shared_bytes).shape, arguments);
+  return cudaSuccess;
+}
+inline cudaError_t cudaLaunchCooperativeKernel(const void* kernel, dim3 grid, dim3 block, void** arguments,
+                                               std::size_t shared_bytes = 0, cudaStream_t = nullptr) {
+  gemm::ptx::LaunchShape shape = emulator_cuda::config(grid, block, shared_bytes).shape;
+  shape.co_resident = true;
+  emulator_cuda::launch_kernel_at(kernel, shape, arguments);
   return cudaSuccess;
 }
 

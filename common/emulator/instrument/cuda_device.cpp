@@ -100,6 +100,10 @@ gemm::ptx::TensorMapSpec map_spec(const char* function, CUtensorMapDataType type
     case CU_TENSOR_MAP_DATA_TYPE_TFLOAT32_FTZ:
       spec.element = TensorElement::kFloat32;
       break;
+    case CU_TENSOR_MAP_DATA_TYPE_16U4_ALIGN8B:
+    case CU_TENSOR_MAP_DATA_TYPE_16U4_ALIGN16B:
+    case CU_TENSOR_MAP_DATA_TYPE_16U6_ALIGN16B:
+      refuse_map(function, "the emulator has no tensor maps of 4- and 6-bit elements");
     default:
       refuse_map(function, "the emulator has no tensor maps of 8-byte elements; 1, 2 and 4 bytes are there");
   }
@@ -119,6 +123,8 @@ gemm::ptx::TensorMapSpec map_spec(const char* function, CUtensorMapDataType type
   constexpr gemm::ptx::Interleave kInterleaves[] = {gemm::ptx::Interleave::kNone, gemm::ptx::Interleave::k16B,
                                                     gemm::ptx::Interleave::k32B};
   spec.interleave = kInterleaves[interleave];
+  if (swizzle > CU_TENSOR_MAP_SWIZZLE_128B)
+    refuse_map(function, "the emulator has no swizzles of 32- and 64-byte atoms, which are Blackwell's");
   spec.swizzle = kSwizzles[swizzle];
   spec.l2_promotion = kPromotions[promotion];
   return spec;
