@@ -603,7 +603,3 @@ int main() {
         self.assertEqual(done.returncode, 3, done.stdout + done.stderr)
         self.assertIn("assert: the assertion 'n > 3' does not hold\n  where    own.cu:3", done.stderr)
         self.assertNotIn("compiled", self.emulate(text, "-D", "N=4", "--seeds", "2").stdout)  # it was
-
-
-if __name__ == "__main__":
-    unittest.main()

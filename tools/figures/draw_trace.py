@@ -11,11 +11,7 @@ those that are missing in build/emulator/traces, or older than the step's progra
 --measure first runs every step of MEASURED on this machine's Hopper GPU and replaces docs/figures/traces/NN.gpu.json, of which
 NN.gpu.svg is drawn.
 """
-import pathlib
-import sys
-
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
-import program  # noqa: F401 (first, for Ctrl-C)
+from drawing import Drawing, figure_program
 import contextlib
 import json
 import os
@@ -23,7 +19,6 @@ import re
 import subprocess
 
 from blocks import markdown, rewrite
-from drawing import Drawing, figure_program
 from figure_data import SM_PROCESS, load_timeline
 from palette import ACTIVITY, DARK, GREEN, GRID, INK, ORANGE, SOFT, WHITE
 from program import UserError
@@ -662,6 +657,6 @@ def page(trace):
 
 
 if __name__ == "__main__":
-    sys.exit(figure_program("tools/figures/draw_trace.py", __doc__, figures, names=list(FIGURES),
+    figure_program(__file__, __doc__, figures, names=list(FIGURES),
                             record=lambda names: record(traces_of(names)),
-                            measure=lambda names: measure([one for one in traces_of(names) if one in MEASURED])))
+                            measure=lambda names: measure([one for one in traces_of(names) if one in MEASURED]))
