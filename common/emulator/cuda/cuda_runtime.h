@@ -59,6 +59,8 @@ enum cudaError_t {
 };
 using cudaError = cudaError_t;
 inline constexpr cudaError_t cudaErrorInvalidDevice = static_cast<cudaError_t>(101);
+inline constexpr cudaError_t cudaErrorAssert = static_cast<cudaError_t>(710);
+inline constexpr cudaError_t cudaErrorPeerAccessAlreadyEnabled = static_cast<cudaError_t>(704);
 inline constexpr cudaError_t cudaErrorCooperativeLaunchTooLarge = static_cast<cudaError_t>(720);
 inline constexpr cudaError_t cudaErrorNotSupported = static_cast<cudaError_t>(801);
 inline cudaError_t cudaGetLastError() {
@@ -244,6 +246,7 @@ enum cudaDeviceAttr {
   cudaDevAttrWarpSize = 10,
   cudaDevAttrMaxRegistersPerBlock = 12,
   cudaDevAttrClockRate = 13,
+  cudaDevAttrGpuOverlap = 15,
   cudaDevAttrMultiProcessorCount = 16,
   cudaDevAttrIntegrated = 18,
   cudaDevAttrCanMapHostMemory = 19,
