@@ -16,6 +16,7 @@ BROKEN = {
     ("addresses", "NO_WAIT"): "load-not-waited|shared-uninitialised",
     ("ampere", "NO_WARP_SYNC"): "shared-race",
     ("ampere", "WAIT_ONE_LESS"): "cp-async-read-before-wait",
+    ("half_sums", "NO_GROUP_WAIT"): "load-overwrites|wgmma-accumulator-read",
     ("memory", "NO_BARRIER"): "shared-race|shared-uninitialised",
     ("memory", "WEAK_FLAG"): "global-race",
     ("ring", "EARLY_RELEASE"): "load-overwrites",
@@ -174,6 +175,9 @@ class Examples(EmulateTest):
     def test_inline_ptx_of_an_ampere_gemm(self):
         self.check_right("ampere")
         self.check_broken("ampere", "WAIT_ONE_LESS")
+
+    def test_inline_ptx_of_accumulators_of_16_bits(self):
+        self.check_right("half_sums")
 
     def test_inline_ptx_of_arithmetic(self):
         self.check_right("scalar")

@@ -84,7 +84,9 @@ std::string wgmma(const Instruction& in, Operands& operands) {
   const auto a_type = kTypes.find(in.parts[6]);
   const auto b_type = kTypes.find(in.parts[7]);
   const bool is_integer = in.parts[5] == "s32";
-  if (a_type == kTypes.end() || b_type == kTypes.end() || (in.parts[5] != "f32" && !is_integer)) return "";
+  if (a_type == kTypes.end() || b_type == kTypes.end() ||
+      (in.parts[5] != "f32" && in.parts[5] != "f16" && !is_integer))
+    return "";
   const int n = std::stoi(in.parts[4].substr(4));
   const bool from_registers = argument(in, 1)[0] == '{';
   const std::vector<std::string> d = operands.vector(argument(in, 0));
@@ -113,10 +115,10 @@ std::string wgmma(const Instruction& in, Operands& operands) {
   return code + fmt::format(
                     "::emulator::wgmma_mma(\"{0}\", {1}, ::inline_ptx::in_one_array(\"{0}\", ptx_d, "
                     "ptx_where), {2}, {3}, {4}, {5}, ptx_where, "
-                    "{{::gemm::Type::{6}, ::gemm::Type::{7}}}, {8});",
+                    "{{::gemm::Type::{6}, ::gemm::Type::{7}, {9}}}, {8});",
                     in.opcode, n, from_registers ? "0" : operands.value(in.arguments[1], "b64"), fragment,
                     operands.value(argument(in, 2), "b64"), operands.value(argument(in, 3), "pred"),
-                    a_type->second, b_type->second, transposed);
+                    a_type->second, b_type->second, transposed, in.parts[5] == "f16");
 }
 
 }  // namespace

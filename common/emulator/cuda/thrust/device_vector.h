@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "../cuda_runtime.h"
-#include "host_vector.h"
+#include "cuda_runtime.h"
+#include "thrust/host_vector.h"
 
 namespace thrust {
 
