@@ -201,6 +201,15 @@ inline std::size_t __cvta_generic_to_global(const void* pointer) {
   return reinterpret_cast<std::size_t>(pointer);
 }
 
+inline void* __cvta_global_to_generic(std::size_t address) {
+  return reinterpret_cast<void*>(address);
+}
+
+/// Without a debugger a breakpoint ends the kernel.
+inline void __brkpt(emulator::Where where = emulator::Where::here()) {
+  emulator::trap(where);
+}
+
 // Time: it goes on, which is all that a kernel may rely on.
 inline long long clock64() {
   return emulator::next_clock();

@@ -333,19 +333,77 @@ inline float rnormf(int dimensions, const float* p) {
   return 1 / normf(dimensions, p);
 }
 
-// ---- The smallest and the largest number, of two types as well.
+// nvcc has Bessel functions of float by the name of the double's.
+#define EMULATOR_BESSEL(order)                                       \
+  inline float j##order(float x) {                                   \
+    return j##order##f(x);                                           \
+  }                                                                  \
+  inline float y##order(float x) {                                   \
+    return y##order##f(x);                                           \
+  }
+EMULATOR_BESSEL(0)
+EMULATOR_BESSEL(1)
+#undef EMULATOR_BESSEL
+inline float jn(int order, float x) {
+  return jnf(order, x);
+}
+inline float yn(int order, float x) {
+  return ynf(order, x);
+}
 
-constexpr unsigned min(unsigned a, int b) {
-  return min(a, static_cast<unsigned>(b));
+// ---- The smaller and the larger number, of two types as well. -0 is below +0, and of a number and a NaN it is the
+// number.
+
+namespace emulator {
+
+template <typename T>
+T smaller(T a, T b) {
+  return a == b ? (std::signbit(a) ? a : b) : std::fmin(a, b);
 }
-constexpr unsigned min(int a, unsigned b) {
-  return min(static_cast<unsigned>(a), b);
+template <typename T>
+T larger(T a, T b) {
+  return a == b ? (std::signbit(a) ? b : a) : std::fmax(a, b);
 }
-constexpr unsigned max(unsigned a, int b) {
-  return max(a, static_cast<unsigned>(b));
+/// Signed and unsigned integers of one size.
+template <typename A, typename B>
+concept OneUnsigned = std::is_integral_v<A> && std::is_integral_v<B> && !std::is_same_v<A, B> &&
+                      std::is_same_v<std::make_unsigned_t<A>, std::make_unsigned_t<B>>;
+
+}  // namespace emulator
+
+inline float min(float a, float b) {
+  return emulator::smaller(a, b);
 }
-constexpr unsigned max(int a, unsigned b) {
-  return max(static_cast<unsigned>(a), b);
+inline float max(float a, float b) {
+  return emulator::larger(a, b);
+}
+inline double min(double a, double b) {
+  return emulator::smaller(a, b);
+}
+inline double max(double a, double b) {
+  return emulator::larger(a, b);
+}
+inline double min(double a, float b) {
+  return emulator::smaller(a, static_cast<double>(b));
+}
+inline double min(float a, double b) {
+  return emulator::smaller(static_cast<double>(a), b);
+}
+inline double max(double a, float b) {
+  return emulator::larger(a, static_cast<double>(b));
+}
+inline double max(float a, double b) {
+  return emulator::larger(static_cast<double>(a), b);
+}
+template <typename A, typename B>
+requires emulator::OneUnsigned<A, B>
+constexpr std::make_unsigned_t<A> min(A a, B b) {
+  return min(static_cast<std::make_unsigned_t<A>>(a), static_cast<std::make_unsigned_t<B>>(b));
+}
+template <typename A, typename B>
+requires emulator::OneUnsigned<A, B>
+constexpr std::make_unsigned_t<A> max(A a, B b) {
+  return max(static_cast<std::make_unsigned_t<A>>(a), static_cast<std::make_unsigned_t<B>>(b));
 }
 constexpr unsigned umin(unsigned a, unsigned b) {
   return min(a, b);
@@ -364,16 +422,4 @@ constexpr unsigned long long ullmin(unsigned long long a, unsigned long long b) 
 }
 constexpr unsigned long long ullmax(unsigned long long a, unsigned long long b) {
   return max(a, b);
-}
-inline double min(double a, float b) {
-  return std::fmin(a, static_cast<double>(b));
-}
-inline double min(float a, double b) {
-  return std::fmin(static_cast<double>(a), b);
-}
-inline double max(double a, float b) {
-  return std::fmax(a, static_cast<double>(b));
-}
-inline double max(float a, double b) {
-  return std::fmax(static_cast<double>(a), b);
 }

@@ -51,8 +51,9 @@ inline double fma_to_odd(double a, double b, double c) {
 template <typename T>
 double integer_to_odd(T value) {
   if constexpr (sizeof(T) == 8) {
-    if ((value & 2047) != 0 && (value > (std::int64_t{1} << 40) || value < static_cast<T>(-(std::int64_t{1} << 40))))
-      value = static_cast<T>((value & ~T{2047}) | T{2048});
+    constexpr T kExact = T{1} << 40;
+    const bool is_small = value < kExact && (std::is_unsigned_v<T> || value > static_cast<T>(-kExact));
+    if (!is_small && (value & 2047) != 0) value = static_cast<T>((value & ~T{2047}) | T{2048});
   }
   return static_cast<double>(value);
 }
