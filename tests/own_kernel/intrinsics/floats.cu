@@ -275,10 +275,10 @@ void check_arithmetic(emulate::Run& run) {
   X(__double2ll, double, long long)    \
   X(__double2ull, double, u64)
 #define STORE_INTEGER(name, From, To)                                       \
-  results[n++ * count + i] = static_cast<u64>(name##_rn(From(x[i])));       \
-  results[n++ * count + i] = static_cast<u64>(name##_rz(From(x[i])));       \
-  results[n++ * count + i] = static_cast<u64>(name##_rd(From(x[i])));       \
-  results[n++ * count + i] = static_cast<u64>(name##_ru(From(x[i])));
+  results[n++ * count + i] = static_cast<u64>(name##_rn(static_cast<From>(x[i])));       \
+  results[n++ * count + i] = static_cast<u64>(name##_rz(static_cast<From>(x[i])));       \
+  results[n++ * count + i] = static_cast<u64>(name##_rd(static_cast<From>(x[i])));       \
+  results[n++ * count + i] = static_cast<u64>(name##_ru(static_cast<From>(x[i])));
 __global__ void to_integers(const double* x, u64* results, int count) {
   const int i = static_cast<int>(threadIdx.x);
   if (i >= count) return;
@@ -293,10 +293,10 @@ __global__ void to_integers(const double* x, u64* results, int count) {
   X(__ll2double, long long)            \
   X(__ull2double, u64)
 #define STORE_FLOATS(name, From)                                            \
-  results[n++ * count + i] = static_cast<double>(name##_rn(From(x[i])));    \
-  results[n++ * count + i] = static_cast<double>(name##_rz(From(x[i])));    \
-  results[n++ * count + i] = static_cast<double>(name##_rd(From(x[i])));    \
-  results[n++ * count + i] = static_cast<double>(name##_ru(From(x[i])));
+  results[n++ * count + i] = static_cast<double>(name##_rn(static_cast<From>(x[i])));    \
+  results[n++ * count + i] = static_cast<double>(name##_rz(static_cast<From>(x[i])));    \
+  results[n++ * count + i] = static_cast<double>(name##_rd(static_cast<From>(x[i])));    \
+  results[n++ * count + i] = static_cast<double>(name##_ru(static_cast<From>(x[i])));
 __global__ void of_integers(const u64* x, double* results, int count) {
   const int i = static_cast<int>(threadIdx.x);
   if (i >= count) return;
@@ -334,7 +334,7 @@ void check_conversions(emulate::Run& run) {
 #define EXPECT_INTEGER(name, From, To)                                                                             \
   for (Mode mode : kModes) {                                                                                       \
     for (int i = 0; i < count; ++i) {                                                                              \
-      const To expected = reference::integer<To>(From(x[i]), mode, sizeof(To) == 8 || sizeof(From) == 8);          \
+      const To expected = reference::integer<To>(static_cast<From>(x[i]), mode, sizeof(To) == 8 || sizeof(From) == 8);          \
       const To got = static_cast<To>(integers[n * count + i]);                                                     \
       if (got != expected)                                                                                         \
         run.expect(false, reference::text(#name, std::to_string(x[i]) + " in rounding " + std::to_string(mode), u64(got), u64(expected))); \
@@ -358,8 +358,8 @@ void check_conversions(emulate::Run& run) {
 #define EXPECT_FLOAT(name, From)                                                                                     \
   for (Mode mode : kModes) {                                                                                         \
     for (int i = 0; i < count; ++i) {                                                                                \
-      const From value = From(whole[i]);                                                                             \
-      const bool negative = value < From(0);                                                                         \
+      const From value = static_cast<From>(whole[i]);                                                                             \
+      const bool negative = value < static_cast<From>(0);                                                                         \
       const double expected = rounded_integer(negative, negative ? 0 - u64(value) : u64(value), #name[std::strlen(#name) - 1] == 't' ? 24 : 53, mode); \
       if (got[n * count + i] != expected || std::signbit(got[n * count + i]) != negative)                            \
         run.expect(false, std::string(#name) + " of " + reference::hex(u64(value)) + " in rounding " + std::to_string(mode) + " is " + \
