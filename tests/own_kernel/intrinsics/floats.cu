@@ -5,6 +5,7 @@
 #include <cstring>
 #include <limits>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "reference.h"
@@ -359,7 +360,7 @@ void check_conversions(emulate::Run& run) {
   for (Mode mode : kModes) {                                                                                         \
     for (int i = 0; i < count; ++i) {                                                                                \
       const From value = static_cast<From>(whole[i]);                                                                             \
-      const bool negative = value < static_cast<From>(0);                                                                         \
+      const bool negative = std::is_signed_v<From> && static_cast<long long>(value) < 0;                                                                         \
       const double expected = rounded_integer(negative, negative ? 0 - u64(value) : u64(value), #name[std::strlen(#name) - 1] == 't' ? 24 : 53, mode); \
       if (got[n * count + i] != expected || std::signbit(got[n * count + i]) != negative)                            \
         run.expect(false, std::string(#name) + " of " + reference::hex(u64(value)) + " in rounding " + std::to_string(mode) + " is " + \
