@@ -186,6 +186,18 @@ class Examples(EmulateTest):
         self.check_right("memory")
         self.check_broken("memory", "WEAK_FLAG")
 
+    def test_functions_of_half_and_bf16(self):
+        self.check_right("narrow")
+
+    def test_functions_of_floats_in_each_rounding(self):
+        self.check_right("floats")
+
+    def test_functions_of_integers(self):
+        self.check_right("integers")
+
+    def test_conversions_of_fp8(self):
+        self.check_right("fp8")
+
     def test_a_tma_transpose(self):
         self.check_right("tma_transpose")
         report = self.check_broken("tma_transpose", "NO_FENCE")

@@ -1,7 +1,7 @@
-// Device functions of CUDA that no step of the course uses.
+// Device functions of CUDA that no step of the course uses. Those that compute with numbers are in
+// integer_functions.h and float_functions.h.
 //
-// CUDA C++ Programming Guide, "Warp Match Functions", "Warp Reduce Functions", "Time Function"; CUDA Math
-// API.
+// CUDA C++ Programming Guide, "Warp Match Functions", "Warp Reduce Functions", "Time Function".
 #pragma once
 
 #include <cmath>
@@ -9,6 +9,8 @@
 
 #include "emulator/instrument/warp_functions.h"
 #include "emulator/memory/shared_space.h"
+#include "float_functions.h"
+#include "integer_functions.h"
 #include "ptx/core.cuh"
 #include "ptx/griddepcontrol.cuh"
 #include "ptx/memory.cuh"
@@ -40,6 +42,10 @@ inline T __ldcs(const T* address, emulator::Where where = emulator::Where::here(
   return gemm::ptx::ld_global(address, where);
 }
 template <typename T>
+inline T __ldcv(const T* address, emulator::Where where = emulator::Where::here()) {
+  return gemm::ptx::ld_global(address, where);
+}
+template <typename T>
 inline T __ldcg(const T* address, emulator::Where where = emulator::Where::here()) {
   return gemm::ptx::ld_global(address, where);
 }
@@ -58,6 +64,11 @@ inline void __stcs(T* address, std::type_identity_t<T> value,
 }
 template <typename T>
 inline void __stcg(T* address, std::type_identity_t<T> value,
+                   emulator::Where where = emulator::Where::here()) {
+  gemm::ptx::st_global(address, value, where);
+}
+template <typename T>
+inline void __stwb(T* address, std::type_identity_t<T> value,
                    emulator::Where where = emulator::Where::here()) {
   gemm::ptx::st_global(address, value, where);
 }
@@ -108,6 +119,23 @@ inline unsigned atomicDec(unsigned* address, unsigned limit,
                           emulator::Where where = emulator::Where::here()) {
   return emulator::atomic_update(address, "atomicDec", where,
                                  [limit](unsigned old) { return old == 0 || old > limit ? limit : old - 1; });
+}
+
+inline unsigned atomicInc_block(unsigned* address, unsigned limit,
+                                emulator::Where where = emulator::Where::here()) {
+  return atomicInc(address, limit, where);
+}
+inline unsigned atomicInc_system(unsigned* address, unsigned limit,
+                                 emulator::Where where = emulator::Where::here()) {
+  return atomicInc(address, limit, where);
+}
+inline unsigned atomicDec_block(unsigned* address, unsigned limit,
+                                emulator::Where where = emulator::Where::here()) {
+  return atomicDec(address, limit, where);
+}
+inline unsigned atomicDec_system(unsigned* address, unsigned limit,
+                                 emulator::Where where = emulator::Where::here()) {
+  return atomicDec(address, limit, where);
 }
 
 // Warp reductions and matches.
@@ -177,109 +205,16 @@ inline std::size_t __cvta_generic_to_global(const void* pointer) {
   return reinterpret_cast<std::size_t>(pointer);
 }
 
+inline void* __cvta_global_to_generic(std::size_t address) {
+  return reinterpret_cast<void*>(address);
+}
+
+/// Without a debugger a breakpoint ends the kernel.
+inline void __brkpt(emulator::Where where = emulator::Where::here()) {
+  emulator::trap(where);
+}
+
 // Time: it goes on, which is all that a kernel may rely on.
 inline long long clock64() {
   return emulator::next_clock();
-}
-
-// CUDA Math API. The emulator computes what the approximations approximate.
-inline float __expf(float x) {
-  return std::exp(x);
-}
-inline float __exp10f(float x) {
-  return std::pow(10.0f, x);
-}
-inline float __logf(float x) {
-  return std::log(x);
-}
-inline float __log2f(float x) {
-  return std::log2(x);
-}
-inline float __powf(float x, float y) {
-  return std::pow(x, y);
-}
-inline float __sinf(float x) {
-  return std::sin(x);
-}
-inline float __cosf(float x) {
-  return std::cos(x);
-}
-inline float __tanf(float x) {
-  return std::tan(x);
-}
-inline float __fdividef(float x, float y) {
-  return x / y;
-}
-inline float __fdiv_rn(float x, float y) {
-  return x / y;
-}
-inline float __frcp_rn(float x) {
-  return 1.0f / x;
-}
-inline float __fsqrt_rn(float x) {
-  return std::sqrt(x);
-}
-inline float __frsqrt_rn(float x) {
-  return 1.0f / std::sqrt(x);
-}
-inline float __saturatef(float x) {
-  return x > 0 ? (x < 1 ? x : 1.0f) : 0.0f;
-}
-inline float __fsub_rn(float a, float b) {
-  return a - b;
-}
-inline double rsqrt(double x) {
-  return 1.0 / std::sqrt(x);
-}
-constexpr int __mul24(int a, int b) {
-  return a * b;
-}
-constexpr unsigned __umul24(unsigned a, unsigned b) {
-  return a * b;
-}
-constexpr int __mulhi(int a, int b) {
-  return static_cast<int>(static_cast<long long>(a) * b >> 32);
-}
-constexpr unsigned __funnelshift_l(unsigned low, unsigned high, unsigned shift) {
-  return static_cast<unsigned>((static_cast<unsigned long long>(high) << 32 | low) << (shift & 31u) >> 32);
-}
-constexpr unsigned __funnelshift_r(unsigned low, unsigned high, unsigned shift) {
-  return static_cast<unsigned>((static_cast<unsigned long long>(high) << 32 | low) >> (shift & 31u));
-}
-inline int __float2int_rn(float x) {
-  return static_cast<int>(std::nearbyint(x));
-}
-inline int __float2int_rz(float x) {
-  return static_cast<int>(x);
-}
-inline int __float2int_rd(float x) {
-  return static_cast<int>(std::floor(x));
-}
-inline unsigned __float2uint_rn(float x) {
-  return static_cast<unsigned>(std::nearbyint(x));
-}
-inline float __int2float_rn(int x) {
-  return static_cast<float>(x);
-}
-inline float __uint2float_rn(unsigned x) {
-  return static_cast<float>(x);
-}
-inline int __dp4a(int a, int b, int c) {
-  for (int i = 0; i < 4; ++i)
-    c += static_cast<std::int8_t>(a >> 8 * i) * static_cast<std::int8_t>(b >> 8 * i);
-  return c;
-}
-
-// Of two types, as CUDA has them.
-constexpr unsigned min(unsigned a, int b) {
-  return min(a, static_cast<unsigned>(b));
-}
-constexpr unsigned min(int a, unsigned b) {
-  return min(static_cast<unsigned>(a), b);
-}
-constexpr unsigned max(unsigned a, int b) {
-  return max(a, static_cast<unsigned>(b));
-}
-constexpr unsigned max(int a, unsigned b) {
-  return max(static_cast<unsigned>(a), b);
 }

@@ -1,4 +1,5 @@
-// Floating-point numbers of 16 bits, bf16 and half, as CUDA's headers have them, and pairs of them.
+// Floating-point numbers of 16 bits, bf16 and half, as CUDA's headers have them, and pairs of them. What
+// CUDA's functions do with them is in emulator/cuda/narrow_functions.h.
 #pragma once
 
 #include <bit>
@@ -6,6 +7,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "emulator/instrument/rounding.h"
 #include "gemm/problem/bf16.h"
 
 namespace emulator {
@@ -13,6 +15,9 @@ namespace emulator {
 struct Bfloat16Format {
   static float widen(std::uint16_t bits) { return gemm::to_float(gemm::bf16{bits}); }
   static std::uint16_t narrow(float value) { return gemm::to_bf16(value).bits; }
+  static double rounded(double x, Rounding rounding) {
+    return bounded(rounded_to<7, -126>(x, rounding), 0x1.fep127, rounding);
+  }
 };
 
 /// IEEE binary16: 5 bits of exponent, 10 of fraction.
@@ -41,154 +46,138 @@ struct HalfFormat {
     const std::uint32_t rounded = magnitude + 0xfffu + (magnitude >> 13 & 1u);
     return sign | static_cast<std::uint16_t>((rounded - 0x38000000u) >> 13);
   }
+  static double rounded(double x, Rounding rounding) {
+    return bounded(rounded_to<10, -14>(x, rounding), 65504, rounding);
+  }
 };
 
+/// What CUDA's headers call __half_raw and __half2_raw, __nv_bfloat16_raw and __nv_bfloat162_raw.
+template <typename Format>
+struct alignas(2) RawNarrowFloat {
+  std::uint16_t x;
+};
+template <typename Format>
+struct alignas(4) RawNarrowPair {
+  std::uint16_t x, y;
+};
+
+// NOLINTBEGIN(google-explicit-constructor): conversions as CUDA has them
 template <typename Format>
 struct alignas(2) NarrowFloat {
+  using Raw = RawNarrowFloat<Format>;
   std::uint16_t bits;
 
   NarrowFloat() = default;
   template <typename T>
-  requires std::is_arithmetic_v<T> NarrowFloat(
-      T value)  // NOLINT(google-explicit-constructor): as CUDA has it
-      : bits(Format::narrow(static_cast<float>(value))) {}
-  static NarrowFloat of_bits(std::uint16_t bits) {
-    NarrowFloat result;
-    result.bits = bits;
-    return result;
+  requires std::is_arithmetic_v<T> NarrowFloat(T value) {
+    if constexpr (std::is_same_v<T, float>) {
+      bits = Format::narrow(value);
+    } else if constexpr (std::is_integral_v<T>) {
+      *this = rounded(integer_to_odd(value), Rounding::kNearest);
+    } else {
+      *this = rounded(static_cast<double>(value), Rounding::kNearest);
+    }
   }
-  operator float() const {
-    return Format::widen(bits);
-  }  // NOLINT(google-explicit-constructor): as CUDA has it
+  constexpr NarrowFloat(Raw raw) : bits(raw.x) {}
+  template <typename Other>
+  requires(!std::is_same_v<Other, Format>) explicit NarrowFloat(NarrowFloat<Other> other)
+      : NarrowFloat(static_cast<float>(other)) {}
+  static constexpr NarrowFloat of_bits(std::uint16_t bits) { return Raw{bits}; }
+  static NarrowFloat rounded(double value, Rounding rounding) {
+    return of_bits(Format::narrow(static_cast<float>(Format::rounded(value, rounding))));
+  }
+
+  operator float() const { return Format::widen(bits); }
+  operator Raw() const { return {bits}; }
+  template <typename T>
+  requires std::is_integral_v<T>
+  operator T() const {
+    if constexpr (std::is_same_v<T, bool>) {
+      return (bits & 0x7fffu) != 0;
+    } else {
+      return integer_of<T>(float(*this), Rounding::kZero);
+    }
+  }
+
   NarrowFloat& operator+=(NarrowFloat other) { return *this = *this + other; }
   NarrowFloat& operator-=(NarrowFloat other) { return *this = *this - other; }
   NarrowFloat& operator*=(NarrowFloat other) { return *this = *this * other; }
+  NarrowFloat& operator/=(NarrowFloat other) { return *this = *this / other; }
+  NarrowFloat& operator++() { return *this += NarrowFloat(1.0f); }
+  NarrowFloat& operator--() { return *this -= NarrowFloat(1.0f); }
+  NarrowFloat operator++(int) {
+    const NarrowFloat before = *this;
+    ++*this;
+    return before;
+  }
+  NarrowFloat operator--(int) {
+    const NarrowFloat before = *this;
+    --*this;
+    return before;
+  }
+  NarrowFloat operator+() const { return *this; }
   NarrowFloat operator-() const { return of_bits(bits ^ 0x8000u); }
+  // Sums and products of binary32, rounded once more, are those rounded once; quotients need a binary64.
   friend NarrowFloat operator+(NarrowFloat a, NarrowFloat b) { return float(a) + float(b); }
   friend NarrowFloat operator-(NarrowFloat a, NarrowFloat b) { return float(a) - float(b); }
   friend NarrowFloat operator*(NarrowFloat a, NarrowFloat b) { return float(a) * float(b); }
-  friend NarrowFloat operator/(NarrowFloat a, NarrowFloat b) { return float(a) / float(b); }
+  friend NarrowFloat operator/(NarrowFloat a, NarrowFloat b) { return double(float(a)) / double(float(b)); }
   friend bool operator<(NarrowFloat a, NarrowFloat b) { return float(a) < float(b); }
   friend bool operator>(NarrowFloat a, NarrowFloat b) { return float(a) > float(b); }
+  friend bool operator<=(NarrowFloat a, NarrowFloat b) { return float(a) <= float(b); }
+  friend bool operator>=(NarrowFloat a, NarrowFloat b) { return float(a) >= float(b); }
   friend bool operator==(NarrowFloat a, NarrowFloat b) { return float(a) == float(b); }
+  friend bool operator!=(NarrowFloat a, NarrowFloat b) { return float(a) != float(b); }
 };
 
 template <typename T>
-struct alignas(4) NarrowPair {
-  T x, y;
+struct NarrowPair;
+template <typename Format>
+struct alignas(4) NarrowPair<NarrowFloat<Format>> {
+  using Element = NarrowFloat<Format>;
+  using Raw = RawNarrowPair<Format>;
+  Element x, y;
+
+  NarrowPair() = default;
+  constexpr NarrowPair(Element low, Element high) : x(low), y(high) {}
+  constexpr NarrowPair(Raw raw) : x(Element::of_bits(raw.x)), y(Element::of_bits(raw.y)) {}
+  operator Raw() const { return {x.bits, y.bits}; }
+
+  NarrowPair& operator+=(NarrowPair other) { return *this = *this + other; }
+  NarrowPair& operator-=(NarrowPair other) { return *this = *this - other; }
+  NarrowPair& operator*=(NarrowPair other) { return *this = *this * other; }
+  NarrowPair& operator/=(NarrowPair other) { return *this = *this / other; }
+  NarrowPair& operator++() { return *this = {++x, ++y}; }
+  NarrowPair& operator--() { return *this = {--x, --y}; }
+  NarrowPair operator++(int) { return {x++, y++}; }
+  NarrowPair operator--(int) { return {x--, y--}; }
+  NarrowPair operator+() const { return *this; }
+  NarrowPair operator-() const { return {-x, -y}; }
   friend NarrowPair operator+(NarrowPair a, NarrowPair b) { return {a.x + b.x, a.y + b.y}; }
   friend NarrowPair operator-(NarrowPair a, NarrowPair b) { return {a.x - b.x, a.y - b.y}; }
   friend NarrowPair operator*(NarrowPair a, NarrowPair b) { return {a.x * b.x, a.y * b.y}; }
+  friend NarrowPair operator/(NarrowPair a, NarrowPair b) { return {a.x / b.x, a.y / b.y}; }
+  // Both elements; != is true when both differ, or are unordered.
+  friend bool operator<(NarrowPair a, NarrowPair b) { return a.x < b.x && a.y < b.y; }
+  friend bool operator>(NarrowPair a, NarrowPair b) { return a.x > b.x && a.y > b.y; }
+  friend bool operator<=(NarrowPair a, NarrowPair b) { return a.x <= b.x && a.y <= b.y; }
+  friend bool operator>=(NarrowPair a, NarrowPair b) { return a.x >= b.x && a.y >= b.y; }
+  friend bool operator==(NarrowPair a, NarrowPair b) { return a.x == b.x && a.y == b.y; }
+  friend bool operator!=(NarrowPair a, NarrowPair b) { return a.x != b.x && a.y != b.y; }
 };
+// NOLINTEND(google-explicit-constructor)
+
+template <typename T>
+inline constexpr bool kIsNarrowFloat = false;
+template <typename Format>
+inline constexpr bool kIsNarrowFloat<NarrowFloat<Format>> = true;
+template <typename T>
+inline constexpr bool kIsNarrowPair = false;
+template <typename T>
+inline constexpr bool kIsNarrowPair<NarrowPair<T>> = true;
+template <typename T>
+concept AnyNarrowFloat = kIsNarrowFloat<T>;
+template <typename T>
+concept AnyNarrowPair = kIsNarrowPair<T>;
 
 }  // namespace emulator
-
-// CUDA Math API: for half, bf16 and their pairs.
-template <typename F>
-inline emulator::NarrowFloat<F> __hadd(emulator::NarrowFloat<F> a, emulator::NarrowFloat<F> b) {
-  return a + b;
-}
-template <typename F>
-inline emulator::NarrowFloat<F> __hsub(emulator::NarrowFloat<F> a, emulator::NarrowFloat<F> b) {
-  return a - b;
-}
-template <typename F>
-inline emulator::NarrowFloat<F> __hmul(emulator::NarrowFloat<F> a, emulator::NarrowFloat<F> b) {
-  return a * b;
-}
-template <typename F>
-inline emulator::NarrowFloat<F> __hfma(emulator::NarrowFloat<F> a, emulator::NarrowFloat<F> b,
-                                       emulator::NarrowFloat<F> c) {
-  return std::fmaf(float(a), float(b), float(c));
-}
-template <typename F>
-inline emulator::NarrowFloat<F> __hmax(emulator::NarrowFloat<F> a, emulator::NarrowFloat<F> b) {
-  return a < b ? b : a;
-}
-template <typename F>
-inline emulator::NarrowFloat<F> __hmin(emulator::NarrowFloat<F> a, emulator::NarrowFloat<F> b) {
-  return b < a ? b : a;
-}
-template <typename T>
-inline emulator::NarrowPair<T> __hadd2(emulator::NarrowPair<T> a, emulator::NarrowPair<T> b) {
-  return a + b;
-}
-template <typename T>
-inline emulator::NarrowPair<T> __hmul2(emulator::NarrowPair<T> a, emulator::NarrowPair<T> b) {
-  return a * b;
-}
-template <typename T>
-inline emulator::NarrowPair<T> __hfma2(emulator::NarrowPair<T> a, emulator::NarrowPair<T> b,
-                                       emulator::NarrowPair<T> c) {
-  return {__hfma(a.x, b.x, c.x), __hfma(a.y, b.y, c.y)};
-}
-template <typename T>
-inline emulator::NarrowPair<T> __hmax2(emulator::NarrowPair<T> a, emulator::NarrowPair<T> b) {
-  return {__hmax(a.x, b.x), __hmax(a.y, b.y)};
-}
-template <typename T>
-inline emulator::NarrowPair<T> __hsub2(emulator::NarrowPair<T> a, emulator::NarrowPair<T> b) {
-  return a - b;
-}
-template <typename T>
-inline emulator::NarrowPair<T> __hmin2(emulator::NarrowPair<T> a, emulator::NarrowPair<T> b) {
-  return {__hmin(a.x, b.x), __hmin(a.y, b.y)};
-}
-template <typename T>
-inline emulator::NarrowPair<T> __h2div(emulator::NarrowPair<T> a, emulator::NarrowPair<T> b) {
-  return {a.x / b.x, a.y / b.y};
-}
-template <typename F>
-inline emulator::NarrowFloat<F> __hdiv(emulator::NarrowFloat<F> a, emulator::NarrowFloat<F> b) {
-  return a / b;
-}
-template <typename T>
-inline emulator::NarrowPair<T> __low2half2(emulator::NarrowPair<T> a) {
-  return {a.x, a.x};
-}
-template <typename T>
-inline emulator::NarrowPair<T> __high2half2(emulator::NarrowPair<T> a) {
-  return {a.y, a.y};
-}
-template <typename T>
-inline emulator::NarrowPair<T> __lowhigh2highlow(emulator::NarrowPair<T> a) {
-  return {a.y, a.x};
-}
-#define EMULATOR_COMPARISON(name, sign)                                      \
-  template <typename F>                                                      \
-  inline bool name(emulator::NarrowFloat<F> a, emulator::NarrowFloat<F> b) { \
-    return float(a) sign float(b);                                           \
-  }
-EMULATOR_COMPARISON(__hlt, <)
-EMULATOR_COMPARISON(__hle, <=)
-EMULATOR_COMPARISON(__hgt, >)
-EMULATOR_COMPARISON(__hge, >=)
-EMULATOR_COMPARISON(__heq, ==)
-EMULATOR_COMPARISON(__hne, !=)
-#undef EMULATOR_COMPARISON
-/// name(x) for a number, pair(x) for both of a pair.
-#define EMULATOR_FUNCTION(name, pair, formula)                            \
-  template <typename F>                                                   \
-  inline emulator::NarrowFloat<F> name(emulator::NarrowFloat<F> narrow) { \
-    const float x = narrow;                                               \
-    return formula;                                                       \
-  }                                                                       \
-  template <typename T>                                                   \
-  inline emulator::NarrowPair<T> pair(emulator::NarrowPair<T> a) {        \
-    return {name(a.x), name(a.y)};                                        \
-  }
-EMULATOR_FUNCTION(__hneg, __hneg2, -x)
-EMULATOR_FUNCTION(__habs, __habs2, std::fabs(x))
-EMULATOR_FUNCTION(hexp, h2exp, std::exp(x))
-EMULATOR_FUNCTION(hexp2, h2exp2, std::exp2(x))
-EMULATOR_FUNCTION(hlog, h2log, std::log(x))
-EMULATOR_FUNCTION(hlog2, h2log2, std::log2(x))
-EMULATOR_FUNCTION(hsqrt, h2sqrt, std::sqrt(x))
-EMULATOR_FUNCTION(hrsqrt, h2rsqrt, 1.0f / std::sqrt(x))
-EMULATOR_FUNCTION(hrcp, h2rcp, 1.0f / x)
-EMULATOR_FUNCTION(htanh, h2tanh, std::tanh(x))
-#undef EMULATOR_FUNCTION
-template <typename F>
-inline bool __hisnan(emulator::NarrowFloat<F> a) {
-  return std::isnan(float(a));
-}
