@@ -228,7 +228,7 @@ class Examples(EmulateTest):
         self.check_right("locked_sums")
         self.check_broken("locked_sums", "UNREAD_RESET")
         report = self.check_broken("locked_sums", "NO_FENCE")
-        self.assertRegex(report, r"missing  a release: atomic_ref::fetch_add at \S+ orders nothing before it, and the latest fence")
+        self.assertRegex(report, r"missing  a release: atomic_ref::fetch_add at \S+ does not order earlier accesses, and the latest fence")
 
     def test_partitions_of_warps(self):
         self.check_right("partitions")
@@ -448,10 +448,10 @@ class OwnKernels(EmulateTest):
                 "int main() {\n  std::vector<int> v(64);\n  int local[64];\n  Parameters p{nullptr, {1, 2, 3, 4}};\n  (void)local;\n"
                 "  %s;\n  k<<<1, 64>>>(p);\n  return cudaDeviceSynchronize() == cudaSuccess ? 0 : 1;\n}\n")
         for pointer, said in (("p.x = (int*)malloc(256)", "bytes that host code has allocated"), ("p.x = new int[64]", "bytes into 256 bytes that host code"),
-                              ("p.x = v.data()", "bytes that host code has allocated"), ("p.x = local", "a variable on the stack of the host")):
+                              ("p.x = v.data()", "bytes that host code has allocated"), ("p.x = local", "a variable on the host's stack")):
             done = self.emulate(text.replace("%s", pointer))
             self.assertEqual(done.returncode, 3, pointer + done.stdout + done.stderr)
-            self.assertRegex(done.stderr, rf"(?m)^global-out-of-bounds: a write of 4 bytes of the host's memory in a kernel\n  where    own.cu:5\n"
+            self.assertRegex(done.stderr, rf"(?m)^global-out-of-bounds: a kernel makes a write of 4 bytes in the host's memory\n  where    own.cu:5\n"
                                           rf"  by .*\n  address  .*{said}")
         for pointer in ("cudaMalloc(&p.x, 256)", "cudaMallocHost(&p.x, 256)"):
             done = self.emulate(text.replace("%s", pointer))

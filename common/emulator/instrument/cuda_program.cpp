@@ -135,8 +135,8 @@ void prepare_launch(const void* kernel, gemm::ptx::LaunchShape& shape) {
     const auto allowed = s.shared_bytes.find(kernel);
     if (allowed == s.shared_bytes.end() || allowed->second < shape.shared_bytes) {
       throw harness::Error(fmt::format(
-          "{} is launched with {} bytes of dynamic shared memory, and more than 48 KB need "
-          "cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes) before{}",
+          "{} is launched with {} bytes of dynamic shared memory; a launch with more than 48 KB must be "
+          "preceded by cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes){}",
           emulator::name_function(kernel), shape.shared_bytes,
           allowed == s.shared_bytes.end() ? "" : fmt::format("; that said {}", allowed->second)));
     }

@@ -179,7 +179,7 @@ TEST_CASE("ring: a stage is released before wgmma has read it") {
   check_report(
       run_ring<2, 1>(5, kReleaseBeforeWgmmaWait), "load-overwrites",
       {"producer of k-tile", "wgmma", "consumer of k-tile", "a[0]", "these arrivals ended phase 0 there",
-       "thread 0 of CTA (0,0,0) at ", "k-tile 2 is to come, the bytes hold k-tile 0",
+       "thread 0 of CTA (0,0,0) at ", "k-tile 2 is being loaded, the bytes hold k-tile 0",
        "warpgroup 0 of CTA (0,0,0) arrived before its wgmma had completed"});
 }
 

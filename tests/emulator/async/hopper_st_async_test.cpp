@@ -160,7 +160,7 @@ TEST_CASE("deadlock: an mbarrier expects more than st.async brings, and the repo
   // That comes before the places of all threads.
   CHECK(report.find("has all arrivals of phase 0 and waits for bytes alone: 528 are expected (528 at ") <
         report.find("  CTA "));
-  CHECK(contains(report, "  missing  a copy of 16 bytes, or 16 bytes fewer in what is expected"));
+  CHECK(contains(report, "  missing  a copy of 16 bytes, or an expect_tx that is 16 bytes smaller"));
 }
 
 TEST_CASE("exit-in-flight: a CTA ends that an st.async is on its way to") {

@@ -1076,7 +1076,7 @@ TEST_CASE("tma-alignment: sizes and addresses of a plain bulk copy") {
   for (const std::uint32_t from : {1u, 4u, 8u, 24u}) CHECK_BREAKS("tma-alignment", run_copy(from, kPlain));
   for (const std::uint32_t shift : {4u, 8u}) CHECK_BREAKS("tma-alignment", run_copy(0, kPlain, shift));
   CHECK_PASSES(run_copy(32, kPlain + 16));
-  CHECK(contains(run_copy(0, 24).report, "both addresses and the size are multiples of 16"));
+  CHECK(contains(run_copy(0, 24).report, "both addresses and the size must be multiples of 16"));
 }
 
 TEST_CASE("a plain bulk copy stays inside its buffer and inside shared memory") {

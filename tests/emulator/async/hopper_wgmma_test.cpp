@@ -512,12 +512,13 @@ TEST_CASE("rules that are this course's own are switched by name") {
   emulator::switch_course_rules({}, {"wgmma-fence-after-wait"});
   CHECK(emulator::course_rules_on == (before | course_rule_bit(emulator::CourseRule::kWgmmaFenceAfterWait)));
   for (const auto& [allow, strict, sentence] :
-       {std::tuple{
-            std::vector<std::string>{"wgmma-fense"}, std::vector<std::string>{},
-            "--allow: 'wgmma-fense' is no rule that can be switched; those are wgmma-fence-after-wait"},
-        std::tuple{std::vector<std::string>{"wgmma-fence-after-wait"},
-                   std::vector<std::string>{"wgmma-fence-after-wait"},
-                   "the rule 'wgmma-fence-after-wait' is switched on and off: leave one of them out"}}) {
+       {std::tuple{std::vector<std::string>{"wgmma-fense"}, std::vector<std::string>{},
+                   "--allow: 'wgmma-fense' is not a rule that can be switched on or off; these rules are: "
+                   "wgmma-fence-after-wait"},
+        std::tuple{
+            std::vector<std::string>{"wgmma-fence-after-wait"},
+            std::vector<std::string>{"wgmma-fence-after-wait"},
+            "the rule 'wgmma-fence-after-wait' is switched both on and off; leave one of the two out"}}) {
     std::string said;
     try {
       emulator::switch_course_rules(allow, strict);

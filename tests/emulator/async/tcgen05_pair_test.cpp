@@ -423,7 +423,7 @@ TEST_CASE("a pair multiplies every shape that it has: N in steps of 16, M of 256
   CHECK_BREAKS("tensor-memory-lanes", run_pairs<128, 48>(1, 2));
   CHECK_BREAKS("tensor-memory-uninitialised", run_pairs<128, 48>(1, 4));
   const Outcome behind = run_pairs<128, 48>(1, 4);
-  check_text(behind.report, {"M = 128 of a pair, 64 rows in each of its CTAs, N = 48"});
+  check_text(behind.report, {"M = 128 for a pair, 64 rows in each of its CTAs, N = 48"});
   CHECK(
       contains(behind.report, "M = 256 in the instruction descriptor, if each CTA of the pair has 128 rows"));
 }

@@ -164,7 +164,7 @@ TEST_CASE("dependent-launch: the wait covers an earlier grid only if the grid be
   // A chain that the third launch breaks off, because it is not dependent, is over.
   CHECK_PASSES(chain.run({kWriter, skips, reader}, false));
   check_report(chain.run({kWriter, skips, reader}), "dependent-launch",
-               {"the grid 2 launches before may still run",
+               {"the grid 2 launches earlier may still run",
                 "missing  griddepcontrol.wait in the grid between: no thread of it has waited"});
 }
 

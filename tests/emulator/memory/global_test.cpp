@@ -137,7 +137,7 @@ TEST_CASE("global-out-of-bounds: memory that was freed") {
                {"buffer gone (400 bytes), which has been freed"});
 }
 
-TEST_CASE("global-misaligned: an address is a multiple of the access size") {
+TEST_CASE("global-misaligned: an address must be a multiple of the access size") {
   DeviceArray<int> data(std::vector<int>(10, 5), "A");
   DeviceArray<int4> result(1, "R");
   CHECK_BREAKS("global-misaligned", run(read_vector, one_cta(1), data.get(), 2, result.get()));

@@ -134,10 +134,9 @@ TEST_CASE("global-out-of-bounds: the row, the column and the k-tile behind a mat
                 "a bound: A has rows 0 to 29, of K = 48 columns"});
   CHECK(run(two_elements_of, one_cta(1), a.get(), 29 * 48 + 8, 32, out.get()).rule == "passed");
   const Outcome along = run(two_elements_of, one_cta(1), a.get(), 29 * 48 + 24, 32, out.get());
-  check_text(along.report,
-             {"row 30 of A, which has 30 rows; column 8, in k-tile 0; or, along row 29, column 56, past "
-              "the end of K = 48",
-              "a bound along K: the thread's last load was of row 29, column 24"});
+  check_text(along.report, {"row 30 of A, which has 30 rows; column 8, in k-tile 0; or, along row 29, column "
+                            "56, past the end of K = 48",
+                            "a bound along K: the thread's last load was of row 29, column 24"});
   check_report(run(element_of, one_cta(1), a.get(), -1, out.get()), "global-out-of-bounds", {}, {"element"});
 }
 
@@ -192,7 +191,7 @@ TEST_CASE("races of plain tiles name the k-tile and the barrier that is missing,
     INFO(behind_read.report);
     CHECK(behind_read.rule == "shared-race");
     CHECK((contains(behind_read.report, "the bytes hold k-tile 1") ||
-           contains(behind_read.report, "the bytes hold k-tile 0, the write brings k-tile 1")));
+           contains(behind_read.report, "the bytes hold k-tile 0, the write is of k-tile 1")));
     CHECK(contains(behind_read.report, "of the next round"));
     const Outcome behind_write = run(plain_tiles, one_cta(64), a.get(), 2, out.get());
     INFO(behind_write.report);

@@ -454,10 +454,11 @@ TEST_CASE("store-source-overwritten: a wait is there, and what it leaves") {
   const auto says = [&](int fault, const std::string& text) { CHECK_SAYS(rule, text, run_stores(fault)); };
   says(kOneBuffer, "when it had committed 1 group: it leaves group 1 under way");
   says(kOneBuffer,
-       "  missing  cp.async.bulk.wait_group.read<0> of thread (0,0,0) (warp 0, lane 0) of CTA (0,0,0) where "
-       "wait_group.read<1> stands, which leaves this store, and a barrier after it, before the write at ");
+       "  missing  cp.async.bulk.wait_group.read<0> by thread (0,0,0) (warp 0, lane 0) of CTA (0,0,0) "
+       "instead of wait_group.read<1>, which leaves this store in flight, and a barrier after it, before the "
+       "write at ");
   says(kTwoThreads, "  groups   thread (32,0,0) (warp 1, lane 0) of CTA (0,0,0) has committed 1 of its own");
-  says(kNeverWaits, "  missing  cp.async.bulk.wait_group.read of thread (0,0,0)");
+  says(kNeverWaits, "  missing  cp.async.bulk.wait_group.read by thread (0,0,0)");
   says(kBehindCommit, "came after the commit that took the store of the same box at ");
   says(kBehindCommit,
        "so it is in group 2, with the stores of the next box, and the last one of all in none");

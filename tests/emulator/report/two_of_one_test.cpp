@@ -258,7 +258,7 @@ TEST_CASE("deadlock: the first turn and the wait at the end do not fit") {
   CHECK_ONLY_SAYS("deadlock", "named barrier 2 holds arrivals of threads 0-31 (bar_arrive at ",
                   run(takes_turns, one_cta(64), 1u));
   const Outcome outcome = run(takes_turns, one_cta(64), 1u);
-  check_text(outcome.report, {"It has opened 3 times before, last for "},
+  check_text(outcome.report, {"It has completed 3 times before, most recently with "},
              {"a count that is that of the threads"});
 }
 

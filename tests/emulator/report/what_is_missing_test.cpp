@@ -341,8 +341,9 @@ TEST_CASE("global-out-of-bounds: the column of D, the workspace that is too smal
                  "6 bytes or more: the step's plan asked for 128 (workspace_bytes)"));
   const DeviceArray<bf16> table(std::vector<bf16>(64), "table");
   CHECK(run(reads_at, one_cta(1), table.get(), 63, out.get()).rule == "passed");
-  check_text(run(reads_at, one_cta(1), table.get(), 66, out.get()).report,
-             {"table has 64 entries of 2 bytes, and this is that of index 66", "index 63 is the last one"});
+  check_text(
+      run(reads_at, one_cta(1), table.get(), 66, out.get()).report,
+      {"table has 64 entries of 2 bytes, and this is the entry with index 66", "index 63 is the last one"});
   auto freed = std::make_unique<DeviceArray<bf16>>(std::vector<bf16>(64), "table");
   const bf16* const pointer = freed->get();
   freed.reset();
@@ -453,9 +454,8 @@ TEST_CASE("notes on tensor maps that cannot be those of their matrix") {
   CHECK(notes(part, 0).empty());
   ptx::TensorMapSpec exchanged = right;
   std::swap(exchanged.extent[0], exchanged.extent[1]);
-  check_text(notes(exchanged, 0),
-             {"the map of A has 128 columns and 64 rows, and its rows begin 128 bytes (64 elements) "
-              "apart: the two extents are exchanged"});
+  check_text(notes(exchanged, 0), {"the map for A has 128 columns and 64 rows, and its rows begin 128 bytes "
+                                   "(64 elements) apart: the two extents are exchanged"});
   ptx::TensorMapSpec pitch = right;
   pitch.stride_bytes[1] = 96;
   pitch.extent[1] = 100;
@@ -468,7 +468,7 @@ TEST_CASE("notes on tensor maps that cannot be those of their matrix") {
   CHECK(run(one_row, one, ptx::make_tensor_map(floor), 63).rule == "passed");
   check_text(emulator::take_outside_loads(),
              {"the box begins after the last row that the tensor map covers",
-              "box of 64 x 1 at (0, 63) of scales, and the map has 63 rows there"});
+              "box of 64 x 1 at (0, 63) of scales, but the map has 63 rows there"});
 }
 
 TEST_CASE("notes on tensor maps: rows and K are exchanged, and the pitch is theirs") {
@@ -500,7 +500,7 @@ TEST_CASE("notes on copies outside of their map: loads far away, stores beside t
   CHECK(run(one_box, one, map, 128).rule == "passed");
   check_text(emulator::take_outside_loads(),
              {"1 bulk load brought nothing but zeros",
-              "box of 64 x 64 at (0, 128) of A, and the map has 64 rows there"});
+              "box of 64 x 64 at (0, 128) of A, but the map has 64 rows there"});
   CHECK(emulator::take_outside_loads().empty());
   const ptx::LaunchShape tile = one_cta(128, sizeof(Tile));
   emulator::take_outside_stores();

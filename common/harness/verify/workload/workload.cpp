@@ -529,7 +529,7 @@ CheckResult Workload::check(const gemm::TileShape& tile, const gemm::Epilogue& e
     std::string owners = tile_owners();
     // Their numbers are as they should be where the positions are not.
     if (result.report.find("tiles that lie outside of D were computed") != std::string::npos)
-      owners = owners.substr(0, owners.find(" A CTA of "));
+      owners = owners.substr(0, owners.find(" When "));
     if (owners.find(kStepOfCtas) != std::string::npos)
       erase_line(result.report, fmt::format("  Hint: {}", kNoBlockStored));
     if (!owners.empty()) result.report += fmt::format("  Hint: {}\n", owners);
