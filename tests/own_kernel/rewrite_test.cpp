@@ -63,7 +63,7 @@ TEST_CASE("inline PTX is refused with the name of the instruction, and what to w
     const std::string sentence = refusal("__global__ void k() {\n  asm volatile(\"" + instruction +
                                          " [%0];\" :: \"l\"(p));\n}\n" + kCheck);
     const std::string begin =
-        "k.cu:2: inline PTX does not run on the emulator, here '" + instruction + "'; write ";
+        "k.cu:2: the emulator does not run inline PTX, and here is '" + instruction + "'; write ";
     CHECK(sentence.rfind(begin, 0) == 0);
     return sentence.substr(std::min(begin.size(), sentence.size()));
   };
@@ -128,16 +128,16 @@ TEST_CASE("a file for a GPU keeps its launches", "[emulator]") {
 TEST_CASE("what cannot be emulated is one sentence", "[emulator]") {
   CHECK(refusal("int main() {}\n") == "k.cu has no kernel: no function in it is __global__.");
   CHECK(contains(refusal("__global__ void k() {}\n"),
-                 "k.cu has kernels and nothing that runs them: write 'void check_kernel"));
+                 "k.cu has kernels but nothing that runs them: write 'void check_kernel"));
   CHECK(refusal("__global__ void k() {\n  asm volatile(\"{\\n.reg .pred p;\\n mbarrier.try_wait.b64 p, "
                 "[%0];}\" :: \"r\"(1));\n}\n" +
                 kCheck) ==
-        "k.cu:2: inline PTX does not run on the emulator, here 'mbarrier.try_wait.b64'; write "
+        "k.cu:2: the emulator does not run inline PTX, and here is 'mbarrier.try_wait.b64'; write "
         "cuda::ptx::mbarrier_* of <cuda/ptx>.");
   CHECK(refusal("__global__ void k() {\n asm(\"frobnicate.b32 %0;\" :: \"r\"(1));\n}\n" + kCheck) ==
-        "k.cu:2: inline PTX does not run on the emulator, here 'frobnicate.b32'; the emulator has no such "
-        "instruction.");
+        "k.cu:2: the emulator does not run inline PTX, and here is 'frobnicate.b32'; the emulator has no "
+        "such instruction.");
   CHECK(refusal("__global__ void k() { asm volatile(\"\" ::: \"memory\"); }\n" + kCheck).empty());
   CHECK(refusal("__global__ void k() {}\nvoid f() { k<<<1, 1; }\n" + kCheck) ==
-        "k.cu:2: a launch begins with <<< and has no >>>.");
+        "k.cu:2: a launch begins with <<< but has no >>>.");
 }

@@ -173,7 +173,7 @@ class Examples(EmulateTest):
     def test_a_ring_as_in_step_11_and_its_speed(self):
         done = emulate(EXAMPLES["tma_ring"], "--seeds", "4")
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-        speed, tiles = re.search(r"(?m)^(\d+) k-tiles a second of CPU: (\d+) in [\d.]+ s of launches$", done.stdout).groups()
+        speed, tiles = re.search(r"(?m)^(\d+) k-tiles per second of CPU time: (\d+) in [\d.]+ s of launches$", done.stdout).groups()
         self.assertEqual(int(tiles), 6 * 4 * 9)
         self.assertGreaterEqual(int(speed), 200)
         self.check_broken("tma_ring", "ONE_WARPGROUP")
@@ -197,7 +197,7 @@ class Examples(EmulateTest):
         self.check_right("histogram")
         report = self.check_broken("histogram", "PLAIN_ADD")
         self.assertIn("  bytes    bins + ", report)  # a __device__ variable, by its name
-        self.assertIn("  missing  an atomic at tests/own_kernel/histogram.cu:25 (atomicAdd, say)", report)
+        self.assertIn("  missing  an atomic at tests/own_kernel/histogram.cu:25 (atomicAdd, for example)", report)
 
     def test_a_scan_of_the_grid(self):
         self.check_right("grid_scan")
@@ -332,7 +332,7 @@ class OwnKernels(EmulateTest):
     def test_what_is_no_kernels_file_is_refused_in_one_sentence(self):
         self.assertEqual(self.sentence("int f();\n"), "own.cu has no kernel: no function in it is __global__.")
         self.assertIn("nothing that runs them", self.sentence("__global__ void k() {}\n"))
-        self.assertIn("own.cu:1: inline PTX does not run on the emulator, here 'nanosleep.u32'",
+        self.assertIn("own.cu:1: the emulator does not run inline PTX, and here is 'nanosleep.u32'",
                       self.sentence('__global__ void k() { asm("nanosleep.u32 5;"); }\nint main() {}\n'))
         done = emulate(self.folder / "missing.cu")
         self.assertEqual((done.returncode, done.stderr.count("\n")), (2, 1))
@@ -361,9 +361,9 @@ class OwnKernels(EmulateTest):
         kernel = "__global__ void k() {%s}\nvoid check_kernel(emulate::Run&) { %s }\n"
         instruction = "cp.async.bulk.tensor.4d.shared::cluster.global.im2col::w.mbarrier::complete_tx::bytes"
         self.assertEqual(self.sentence(kernel % (f' asm volatile("{instruction} [%0], [%1, {{%2, %3, %4, %5}}], [%6], {{%7, %8}};"); ', "")),
-                         f"own.cu:1: inline PTX does not run on the emulator, here '{instruction}'; the emulator has no such instruction.")
+                         f"own.cu:1: the emulator does not run inline PTX, and here is '{instruction}'; the emulator has no such instruction.")
         self.assertEqual(self.sentence(kernel % (f' asm volatile("{instruction.replace("::w", "")} [%0], [%1, {{%2}}];"); ', "")),
-                         f"own.cu:1: inline PTX does not run on the emulator, here '{instruction.replace('::w', '')}'; write "
+                         f"own.cu:1: the emulator does not run inline PTX, and here is '{instruction.replace('::w', '')}'; write "
                          "gemm::ptx::cp_async_bulk_tensor_*d_im2col of \"ptx/tma.cuh\".")
         self.assertEqual(self.sentence("#include <cuda.h>\n" + kernel % ("", "cuTensorMapEncodeIm2colWide(1, 2);")),
                          "own.cu:3: the emulator has no cuTensorMapEncodeIm2colWide: that mode is Blackwell's.")
@@ -380,7 +380,7 @@ class OwnKernels(EmulateTest):
             (self.folder / "lanes.cuh").write_text(
                 "__device__ inline unsigned lane() {\n  unsigned short x;\n"
                 f'  asm volatile("mov.u32 %0, %%laneid;" : "{operand}"(x));\n  return x;\n}}\n')
-            self.assertEqual(self.sentence(text), "lanes.cuh:3: inline PTX does not run on the emulator, here 'mov.u32'.")
+            self.assertEqual(self.sentence(text), "lanes.cuh:3: the emulator does not run inline PTX, and here is 'mov.u32'.")
 
     def test_an_index_outside_a_shared_array_is_reported(self):
         text = ("__global__ void k(int* out, int first, int last) {\n  __shared__ int row[16];\n"
@@ -418,7 +418,7 @@ class OwnKernels(EmulateTest):
         self.assertRegex(done.stderr, r"^livelock: .*a loop that does not end\n  where    own.cu:\d")
 
     def test_host_code_that_never_ends_is_stopped(self):
-        beside = "run for more than 0.2 s beside its launches"
+        beside = "run for more than 0.2 s outside its launches"
         for loop, said in (("while (true) {\n  }", {beside}), ("while (*seen == 0) usleep(1000);", {beside}),
                            # Between 4 s of launches a busy machine may spend 0.2 s as well.
                            ("while (true) k<<<1, 32>>>();", {beside, "launched kernels for more than 4 s"})):
@@ -427,7 +427,7 @@ class OwnKernels(EmulateTest):
                                 "void check_kernel(emulate::Run& run) {\n  volatile int* seen = &number;\n  (void)seen;\n"
                                 f"  k<<<1, 32>>>();\n  {loop}\n}}\n", "--seconds", "0.2")
             self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
-            self.assertIn(done.stderr, {f"error: the host code has {one}, as if it did not end; --seconds allows more\n"
+            self.assertIn(done.stderr, {f"error: the host code has {one}, and seems not to end; --seconds allows more\n"
                                         for one in said})
 
     def test_what_a_line_that_updates_lacks(self):
@@ -436,7 +436,7 @@ class OwnKernels(EmulateTest):
         for body, said in (("for (int n = 128; n > 0; n /= 2)\n    if (t < n) s[t] += s[t + n];\n", "a barrier between the reads and the writes of "
                             "own.cu:6: thread "),
                            ("\n  s[t] = s[(t + 1) % 256];\n", "a barrier between the reads and the writes of own.cu:6: thread "),
-                           ("\n  s[t / 8] += t;\n", "an atomic at own.cu:6 (atomicAdd, say)")):
+                           ("\n  s[t / 8] += t;\n", "an atomic at own.cu:6 (atomicAdd, for example)")):
             done = self.emulate("__global__ void k(int* out) {\n  __shared__ int s[256];\n  const int t = threadIdx.x;\n"
                                 f"  s[t] = t; __syncthreads();\n  {body}  out[t] = s[t];\n}}\n{check}")
             self.assertEqual(done.returncode, 3, done.stderr)
@@ -478,7 +478,7 @@ class OwnKernels(EmulateTest):
         file = self.folder / "two\nlines.cu"
         file.write_text(kernel + check)
         done = emulate(file)
-        self.assertEqual((done.returncode, done.stderr), (2, "tools/emulate: error: the file's name holds a line break; "
+        self.assertEqual((done.returncode, done.stderr), (2, "tools/emulate: error: the file's name contains a line break; "
                                                              "give it another name.\n"))
 
     def test_the_kit_is_made_again(self):
@@ -508,7 +508,7 @@ class OwnKernels(EmulateTest):
 
     def test_host_code_that_crashes_is_told_in_one_sentence(self):
         program = "tools/emulate: error: the program of own.cu was ended by "
-        for ending, said in (("throw 42;", "error: an exception that is no std::exception was thrown"),
+        for ending, said in (("throw 42;", "error: an exception that is not a std::exception was thrown"),
                              ("return 5 / zero;", program + "SIGFPE: a division by zero."),
                              ("return strlen(zero ? \"\" : (char*)(long)zero);", program + "SIGSEGV: it touched memory")):
             done = self.host_code(ending)

@@ -212,8 +212,8 @@ void refuse_inline_ptx(const std::string& text, const std::string& code, const s
       if (instruction.empty()) continue;  // a barrier for the compiler: asm volatile("" ::: "memory")
       const std::string wrapper = wrapper_of(instruction);
       throw Refused(
-          place(text, path, at) + ": inline PTX does not run on the emulator, here '" + instruction + "'" +
-          (wrapper.empty() ? "; the emulator has no such instruction." : "; write " + wrapper + "."));
+          place(text, path, at) + ": the emulator does not run inline PTX, and here is '" + instruction +
+          "'" + (wrapper.empty() ? "; the emulator has no such instruction." : "; write " + wrapper + "."));
     }
   }
 }
@@ -251,7 +251,7 @@ void rewrite_launches(const std::string& text, const std::string& code, const st
       if (end == std::string::npos || code[std::min(end, code.size() - 1)] == ';') break;
     }
     if (end >= code.size() || code.compare(end, 3, ">>>") != 0)
-      throw Refused(place(text, path, at) + ": a launch begins with <<< and has no >>>.");
+      throw Refused(place(text, path, at) + ": a launch begins with <<< but has no >>>.");
     const std::size_t begin = kernel_before(code, at);
     if (begin == at) {
       edits.push_back({at, at + 3, " ->* ::emulator_cuda::configured("});
@@ -408,9 +408,8 @@ std::string rewrite(const std::string& file, const std::string& path, Backend ba
         "run); }\n";
   } else {
     throw Refused(path +
-                  " has kernels and nothing that runs them: write 'void check_kernel(emulate::Run& run)' "
-                  "that allocates, "
-                  "launches and checks (docs/emulator/bring-your-own-kernel.md), or a main.");
+                  " has kernels but nothing that runs them: write 'void check_kernel(emulate::Run& run)' "
+                  "that allocates, launches and checks (docs/emulator/bring-your-own-kernel.md), or a main.");
   }
 
   std::sort(edits.begin(), edits.end(), [](const Edit& a, const Edit& b) { return a.begin < b.begin; });

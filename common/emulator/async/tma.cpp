@@ -557,10 +557,10 @@ void note_exchanged_extents(const char* what, const Thread& thread, const LoadRe
   // No tile of K begins behind its end, whichever way it is read.
   if (static_cast<std::uint64_t>(std::max(record.coordinates[k_first ? 1 : 0], 0)) >= k) return;
   note_map_fault(fmt::format(
-      "the map for {} has the extents {{{}, {}}} and rows {} bytes apart, which means {} ({} rows of {} "
-      "elements); the coordinates of {} at {} by {}, {}, are those for the {} layout, with the extents {{{}, "
-      "{}}} and rows {} bytes apart. Rows and K are exchanged in one of the two: in the map, with its pitch, "
-      "where {} is {}",
+      "the map for {} has the extents {{{}, {}}} and rows {} bytes apart, which is the {} layout ({} rows of "
+      "{} elements); the coordinates of {} at {} by {}, {}, are those for the {} layout, with the extents "
+      "{{{}, {}}} and rows {} bytes apart. Rows and K are exchanged in one of the two: in the map, with its "
+      "pitch, where {} is {}",
       buffer->name, spec.extent[0], spec.extent[1], spec.stride_bytes[1], k_first ? "K-major" : "MN-major",
       spec.extent[1], spec.extent[0], what, record.where.text(), name_thread(thread),
       box_text(spec, record.coordinates), k_first ? "MN-major" : "K-major", spec.extent[1], spec.extent[0],

@@ -236,8 +236,8 @@ std::unique_ptr<Failure> take_fault(const Thread& thread) {
   w.faulted = false;
   if (w.fault.signal != 0) return std::make_unique<Failure>(describe_fault(w.fault, thread));
   Report report(
-      "a thread has run for {} seconds of processor time without waiting or giving way: a loop that does not "
-      "end",
+      "a thread has run for {} seconds of processor time without waiting or yielding: it is in a loop that "
+      "does not end",
       w.stall_seconds);
   const std::string place = source_place(w.fault.instruction);
   report.line("where", place.empty() ? "(unknown place)" : place).line("by", name_thread(thread));

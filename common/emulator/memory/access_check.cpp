@@ -783,7 +783,7 @@ void explain_out_of_bounds(Report& report, const Thread& thread, std::uintptr_t 
                        buffer->bytes == row * row_bytes;
     report.missing(
         along ? fmt::format("a bound along K: the thread's last load was of row {}, column {}, and this one "
-                            "continues along that row to column {}, past K = {}. That an iteration's first "
+                            "continues along that row to column {}, beyond K = {}. That an iteration's first "
                             "element lies inside K does not mean that all its elements do",
                             row - 1, (last - buffer->begin) % row_bytes / 2,
                             column + static_cast<std::uint64_t>(grid.options.k), grid.options.k)

@@ -492,16 +492,17 @@ std::string name_mbarrier(const Mbarrier& barrier) {
 }
 
 std::string describe_mbarrier(const Mbarrier& barrier) {
-  std::string text = fmt::format("in phase {} (parity {}): {} of {} arrivals missing", barrier.phase,
-                                 barrier.phase & 1, barrier.pending, barrier.count);
+  std::string text =
+      fmt::format("in phase {} (parity {}): {} of {} arrivals {} missing", barrier.phase, barrier.phase & 1,
+                  barrier.pending, barrier.count, barrier.pending == 1 ? "is" : "are");
   if (barrier.tx > 0) {
-    text += fmt::format(", {} of {} expected bytes missing", barrier.tx, barrier.expected);
+    text += fmt::format(", {} of {} expected bytes are missing", barrier.tx, barrier.expected);
   } else if (barrier.tx < 0) {
     text += fmt::format(", {} bytes arrived that were not expected", -barrier.tx);
   } else if (barrier.expected > 0) {
     text += fmt::format(", all {} expected bytes have arrived", barrier.expected);
   }
-  if (barrier.loads > 0) text += fmt::format(", {} loads under way", barrier.loads);
+  if (barrier.loads > 0) text += fmt::format(", {} loads are in flight", barrier.loads);
   if (barrier.late > 0) text += fmt::format(", {} arrivals will come with cp.async copies", barrier.late);
   return text;
 }

@@ -94,8 +94,8 @@ gemm::Shape parse_shape(const std::string& text) {
     const int size = parse_dimension(parts[0], text);
     if (!is_shape(text))
       throw Error(
-          fmt::format("'{}' is no size: one or two digits name a step, so write that cube as {}x{}x{}", text,
-                      size, size, size));
+          fmt::format("'{}' is not a size: one or two digits name a step, so write that cube as {}x{}x{}",
+                      text, size, size, size));
     return {size, size, size};
   }
   if (parts.size() != 3)

@@ -162,7 +162,7 @@ TEST_CASE("warp-divergence: ldmatrix is executed by all lanes at one place") {
   DeviceArray<std::uint32_t> result(32);
   CHECK_BREAKS("warp-divergence", run(two_places, one_cta(32, sizeof(Tile)), true, result.get()));
   CHECK(contains(run(two_places, one_cta(32, sizeof(Tile)), true, result.get()).report,
-                 "it is one instruction of the whole warp"));
+                 "it is one instruction for the whole warp"));
   CHECK_PASSES(run(two_places, one_cta(32, sizeof(Tile)), false, result.get()));
 }
 

@@ -543,7 +543,7 @@ TEST_CASE("reports of a pair name the CTA and what is missing") {
   check_text(run_pair(Fault::kPeerWaitsInCta).report,
              {"mbarrier_wait_parity_cluster", "--allow pair-cluster-scope"});
   check_text(run_pair(Fault::kReadyUnknown).report, {"a barrier of the cluster after tcgen05.alloc"});
-  check_text(run_pair(Fault::kPeerIssues).report, {"the CTA of rank 0 issues for both"});
+  check_text(run_pair(Fault::kPeerIssues).report, {"the CTA with rank 0 must issue for both"});
   check_text(run_pair(Fault::kLeaderWaitsInCta).report, {"mbarrier_wait_parity_cluster"});
 }
 

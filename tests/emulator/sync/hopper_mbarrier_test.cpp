@@ -277,7 +277,7 @@ TEST_CASE("deadlock: a count that is one too high") {
   DeviceArray<int> result(32);
   CHECK_BREAKS("deadlock", run(hand_over, shape(64), kCountTooHigh, result.get()));
   check_report(run(hand_over, shape(64), kCountTooHigh, result.get()), "deadlock",
-               {"mbarrier barrier (shared + 0x0)", "in phase 0 (parity 0): 1 of 33 arrivals missing",
+               {"mbarrier barrier (shared + 0x0)", "in phase 0 (parity 0): 1 of 33 arrivals is missing",
                 "threads 0-31 wait at"});
 }
 
@@ -375,7 +375,7 @@ TEST_CASE("mbarrier-address: misaligned") {
 
 TEST_CASE("deadlock: two phases complete before a wait by parity") {
   CHECK_BREAKS("deadlock", run(misses_a_phase, shape(64), 2));
-  CHECK(contains(run(misses_a_phase, shape(64), 2).report, "2 phases are already over"));
+  CHECK(contains(run(misses_a_phase, shape(64), 2).report, "2 phases have already completed"));
   CHECK_PASSES(run(misses_a_phase, shape(64), 1));
 }
 

@@ -254,9 +254,9 @@ TEST_CASE("setmaxnreg: more than the register file holds") {
   CHECK_BREAKS("setmaxnreg", run(changes_registers<40, 240>, one_cta(384), 0));
   const Outcome outcome = run(changes_registers<40, 240>, one_cta(384), 0);
   check_text(outcome.report, {"64512 registers in the CTA's pool", "warpgroup 0 has 40 per thread"});
-  CHECK(
-      contains(outcome.report,
-               "40 + 240 + 240 = 520 registers for a thread of each warpgroup, and there are 3 x 168 = 504"));
+  CHECK(contains(outcome.report,
+                 "40 + 240 + 240 = 520 registers, counting one thread of each warpgroup, but there are only "
+                 "3 x 168 = 504"));
 }
 
 TEST_CASE("setmaxnreg: not by the whole warpgroup, or not at all") {

@@ -1733,8 +1733,8 @@ bool explain_too_large_box(Report& report, const LoadRecord& load, const std::st
               "past its end, where {} begins",
               load.bytes, own, fits, load.bytes - fits, there);
   report.missing(
-      "a box of {} in the tensor mapinstead of {}: that is what {} holds. (The host must give each map a box "
-      "as large as the part of the operand's tile that one copy loads.) No wait is missing",
+      "a box of {} in the tensor map instead of {}: that is what {} holds. (The host must give each map a "
+      "box as large as the part of the operand's tile that one copy loads.) No wait is missing",
       row > 0 && fits % row == 0 && load.spec.rank == 2 ? fmt::format("{} rows", fits / row)
                                                         : fmt::format("{} bytes", fits),
       load.spec.rank == 2 ? std::to_string(load.spec.box[1]) : std::to_string(load.bytes), own);
