@@ -125,7 +125,7 @@ int show(ptx::Swizzle swizzle, const Tile& tile, bool emulator, Output& output) 
 }  // namespace
 
 int tma_swizzle(const std::vector<std::string>& arguments, Output& output) {
-  CLI::App app{"Loads a tile through TMA with every swizzle and prints where each 16 bytes are.",
+  CLI::App app{"Loads a tile through TMA with every swizzle and prints where each group of 16 bytes is.",
                "tools/play tma_swizzle"};
   std::string swizzle = "all";
   std::string rows_text = "8";

@@ -37,7 +37,7 @@ void CpAsyncEngine::issue(const char* what, void* shared, const void* global, un
   if (source_bytes < 0 || static_cast<unsigned>(source_bytes) > bytes) {
     fail(
         "cp-async-size",
-        Report("{} is to read {} bytes", what, source_bytes)
+        Report("{} gets a source size of {} bytes", what, source_bytes)
             .line("where", where.text())
             .line("by", name_thread(thread))
             .rule(fmt::format("between 0 and {} bytes may be read, and the rest is filled with zeros", bytes),
@@ -47,7 +47,7 @@ void CpAsyncEngine::issue(const char* what, void* shared, const void* global, un
   const auto source = reinterpret_cast<std::uintptr_t>(global);
   if (source % bytes != 0) {
     fail("global-misaligned",
-         Report("{} from a misaligned address", what)
+         Report("{} reads from a misaligned address", what)
              .line("where", where.text())
              .line("by", name_thread(thread))
              .line("address", "{}, {:#x}: {} bytes off a multiple of {}", name_address(source), source,
@@ -243,8 +243,8 @@ void CpAsyncEngine::fail_touched(std::uint32_t id, const std::string& bytes, Acc
   const Thread& thread = running_thread();
   const Stream& stream = streams_[operation.thread];
   const bool read = access == Access::kRead;
-  Report report(read ? "a read of bytes that a cp.async is still writing"
-                     : "a write to bytes that a cp.async is still writing");
+  Report report(read ? "a thread reads bytes that a cp.async is still writing"
+                     : "a thread writes to bytes that a cp.async is still writing");
   report.line("bytes", bytes);
   report.line("copy", "{} at {} by {}", operation.what, operation.where.text(),
               name_thread(*operation.thread));

@@ -335,7 +335,7 @@ void check_map_alignment(const char* what, const void* map, Where where) {
   if (address % kMapBytes == 0) return;
   hopper_engine(what, where)
       .fail("tensor-map-misaligned",
-            Report("{} of a tensor map at a misaligned address", what)
+            Report("{} accesses a tensor map at a misaligned address", what)
                 .at(where, running_thread())
                 .line("address", "{:#x}: {} bytes off a multiple of 128", address, address % kMapBytes)
                 .rule("a tensor map is accessed as 1024 bits, and an address must be a multiple of the "
@@ -355,7 +355,7 @@ void require_global(const char* what, const void* map, Where where) {
   const Buffer* const buffer = find_buffer(address);
   if (buffer != nullptr && address >= buffer->begin && address - buffer->begin + kMapBytes <= buffer->bytes)
     return;
-  fail_space(what, fmt::format("{} of an address that is not in global memory", what), map,
+  fail_space(what, fmt::format("{} uses an address that is not in global memory", what), map,
              "the 128 bytes must be in global memory", kMapFenceSection, where);
 }
 
@@ -629,7 +629,7 @@ void tensormap_replace(void* map, const MapChange& change, Where where) {
           : std::string("the 128 bytes must be a tensor map before one of its fields is replaced");
   if (!broken.empty()) {
     hopper_engine(change.what, where)
-        .fail("tensor-map-invalid", Report("{} with the value {:#x}", change.what, change.value)
+        .fail("tensor-map-invalid", Report("{} sets the value {:#x}", change.what, change.value)
                                         .at(where, thread)
                                         .line("ordinal", "{}", change.ordinal)
                                         .rule(broken, "PTX ISA, \"tensormap.replace\""));
@@ -725,7 +725,7 @@ void check_descriptor(const char* what, const TensorMapBits& map, Where where) {
   const Buffer* const buffer = find_buffer(address);
   if (buffer == nullptr) {
     if (shared_offset(*thread.cta, &map, where)) {
-      fail_space(what, fmt::format("{} with a tensor map in shared memory", what), &map,
+      fail_space(what, fmt::format("{} uses a tensor map in shared memory", what), &map,
                  "the map must be a const __grid_constant__ parameter, or be in constant or global memory",
                  "PTX ISA, \"cp.async.bulk.tensor\"", where);
     }

@@ -229,7 +229,7 @@ Cta& HopperEngine::cluster_cta(const char* what, std::uint32_t address, Where wh
     return *state.cluster[rank];
   }
   Report report(
-      "{} on an address that is misaligned or outside the cluster's shared memory: at least {} bytes must "
+      "{} uses an address that is misaligned or outside the cluster's shared memory: at least {} bytes must "
       "follow, and it must be a multiple of {}",
       what, alignment, alignment);
   report.at(where, thread)
@@ -355,6 +355,7 @@ void fail_async_race(const char* space, const std::string& bytes, std::uintptr_t
                      Where where, const Thread& thread, Access earlier, Stamp stamp, Where earlier_where) {
   Gang& gang = *thread.cta->gang;
   const char* now = access == Access::kRead ? "read" : access == Access::kWrite ? "write" : "atomic access";
+  const std::string subject = fmt::format("{} {}", now[0] == 'a' ? "an" : "a", now);
   const std::uint32_t key = stamp_cta(stamp) & (kAgentKey - 1);
   AgentKind kind = AgentKind::kStoreWrites;
   const HopperCta* state = nullptr;
@@ -369,7 +370,7 @@ void fail_async_race(const char* space, const std::string& bytes, std::uintptr_t
   switch (kind) {
     case AgentKind::kWgmma:
       rule = "wgmma-operand-overwritten";
-      headline = fmt::format("a {} of bytes that wgmma may still be reading", now);
+      headline = fmt::format("{} accesses bytes that wgmma may still be reading", subject);
       sentence =
           "an operand in shared memory belongs to wgmma until wgmma.wait_group covers it; other threads "
           "learn that through a barrier (or an mbarrier arrival) after the wait";
@@ -377,7 +378,8 @@ void fail_async_race(const char* space, const std::string& bytes, std::uintptr_t
       break;
     case AgentKind::kMultiplications:
       rule = "tcgen05-operand-overwritten";
-      headline = fmt::format("a {} of bytes that tcgen05.mma or tcgen05.cp may still be reading", now);
+      headline =
+          fmt::format("{} accesses bytes that tcgen05.mma or tcgen05.cp may still be reading", subject);
       sentence =
           "an operand in shared memory belongs to tcgen05.mma, and the source to tcgen05.cp, until a wait "
           "has seen the arrival of a later tcgen05.commit";
@@ -385,7 +387,8 @@ void fail_async_race(const char* space, const std::string& bytes, std::uintptr_t
       break;
     case AgentKind::kLoads:
       rule = "load-not-waited";
-      headline = fmt::format("a {} of bytes that a copy has written, without a wait for the copy", now);
+      headline =
+          fmt::format("{} accesses bytes that a copy has written, without a wait for the copy", subject);
       sentence =
           "a load is visible to a thread only after its own successful wait at the mbarrier that the load "
           "signals, or after a barrier with a thread that has waited";
@@ -393,13 +396,15 @@ void fail_async_race(const char* space, const std::string& bytes, std::uintptr_t
       break;
     case AgentKind::kCopies:
       rule = "load-not-waited";
-      headline = fmt::format("a {} of bytes that a cp.async has written, without a wait for the copy", now);
+      headline =
+          fmt::format("{} accesses bytes that a cp.async has written, without a wait for the copy", subject);
       sentence = "copies that arrive at an mbarrier are complete when their phase is complete";
       source = "PTX ISA, \"cp.async.mbarrier.arrive\"";
       break;
     case AgentKind::kRemote:
       rule = "load-not-waited";
-      headline = fmt::format("a {} of bytes that an st.async has written, without a wait for the store", now);
+      headline = fmt::format("{} accesses bytes that an st.async has written, without a wait for the store",
+                             subject);
       sentence =
           "data that a CTA in the cluster stores with st.async are visible to a thread when it has waited, "
           "with acquire at cluster scope, for the phase of the mbarrier that the store signals";
@@ -407,7 +412,7 @@ void fail_async_race(const char* space, const std::string& bytes, std::uintptr_t
       break;
     case AgentKind::kStoreReads:
       rule = "store-source-overwritten";
-      headline = fmt::format("a {} of shared memory that a bulk store may still be reading", now);
+      headline = fmt::format("{} accesses shared memory that a bulk store may still be reading", subject);
       sentence =
           "before the bytes are reused, the thread that issued the store must wait with "
           "cp.async.bulk.wait_group.read, and a barrier must follow";
@@ -416,7 +421,7 @@ void fail_async_race(const char* space, const std::string& bytes, std::uintptr_t
     case AgentKind::kCommits:  // it touches no memory but the mbarrier
     case AgentKind::kStoreWrites:
       rule = "store-not-waited";
-      headline = fmt::format("a {} of {} memory that a bulk store may still be writing", now, space);
+      headline = fmt::format("{} accesses {} memory that a bulk store may still be writing", subject, space);
       sentence =
           "a bulk store's data are in memory only after its thread's cp.async.bulk.wait_group (without "
           ".read)";

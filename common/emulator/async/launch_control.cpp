@@ -46,7 +46,7 @@ void LaunchControl::check_not_refused(const char* what, const Thread& thread, Wh
       const auto seen = std::find_if(thread.cta->threads.begin(), thread.cta->threads.end(),
                                      [&](const Thread& other) { return knows(other, answer.arrives); });
       if (seen == thread.cta->threads.end()) continue;
-      Report report("{} by a CTA that has seen an earlier request fail", what);
+      Report report("a CTA that has seen an earlier request fail executes {}", what);
       report.at(where, thread);
       report.line("failed", "the request at {} by {}", request->where.text(),
                   name_thread(engine_.gang.grid, request->issuer));
@@ -66,7 +66,7 @@ void LaunchControl::try_cancel(const char* what, void* response, void* barrier, 
   check_not_refused(what, thread, where);
   const std::optional<std::uint32_t> offset = shared_offset(*thread.cta, response, where);
   if (!offset || *offset % kAnswerBytes != 0 || shared_room(*thread.cta, *offset) < kAnswerBytes) {
-    Report report("{} with a response that is not 16 bytes in this CTA's shared memory", what);
+    Report report("the response of {} is not 16 bytes in this CTA's shared memory", what);
     report.at(where, thread);
     if (offset) report.line("response", name_shared_offset(*thread.cta, *offset));
     engine_.fail(
@@ -142,7 +142,7 @@ CancelRequest& LaunchControl::request_of(const char* what, const void* response,
   if (answer.check == answer.sum() && answer.serial < requests_.size() &&
       answer.mark == OpaqueAnswer::kMark + (requests_[answer.serial]->canceled ? 1 : 0))
     return *requests_[answer.serial];
-  Report report("{} of 16 bytes that are not a response", what);
+  Report report("{} reads 16 bytes that are not a response", what);
   report.at(where, running_thread());
   report.line("bytes", "{:08x} {:08x} {:08x} {:08x}", answer.mark, answer.serial, answer.x, answer.check);
   add_wait_notes(report, running_thread());
@@ -163,7 +163,7 @@ uint3 LaunchControl::first_ctaid(const char* what, const void* response, Where w
   if (context.counters) count_instruction(what, where, thread.lane() == 0, 1);
   CancelRequest& request = request_of(what, response, where);
   if (!request.canceled) {
-    Report report("{} of a request that has failed", what);
+    Report report("{} is executed for a request that has failed", what);
     report.at(where, thread);
     report.line("request", "{} by {}", request.where.text(), name_thread(engine_.gang.grid, request.issuer));
     report.missing("a branch on clusterlaunchcontrol_query_cancel_is_canceled before it");

@@ -256,7 +256,7 @@ void Tcgen05::fail(const char* rule, Report& report) {
 void Tcgen05::use_group(const char* what, int group, Where where) {
   if (groups_.group == 0) groups_ = {group, what, where};
   if (groups_.group == group) return;
-  Report report("{} with cta_group::{} in a kernel that uses cta_group::{}", what, group, groups_.group);
+  Report report("{} has cta_group::{} in a kernel that uses cta_group::{}", what, group, groups_.group);
   report.at(where, running_thread());
   report.line("before", "{} at {}, with cta_group::{}", groups_.what, groups_.where.text(), groups_.group);
   fail("tcgen05-cta-group",
@@ -268,7 +268,7 @@ Cta& Tcgen05::other_of(const char* what, const Cta& cta, Where where) {
   const std::vector<Cta*>& cluster = engine_.cta(cta).cluster;
   const auto other = static_cast<std::size_t>(cta.rank_in_cluster) ^ 1;
   if (other < cluster.size()) return *cluster[other];
-  Report report("{} with cta_group::2 by a CTA that has no peer", what);
+  Report report("a CTA that has no peer executes {} with cta_group::2", what);
   report.at(where, running_thread());
   report.line("cluster", "{} CTAs; this one has rank {}", cluster.size(), cta.rank_in_cluster);
   fail("tcgen05-no-peer", report.rule("two CTAs in a cluster whose ranks differ in the last bit are a pair, "
@@ -279,7 +279,7 @@ Cta& Tcgen05::other_of(const char* what, const Cta& cta, Where where) {
 Cta& Tcgen05::peer_of(const char* what, const Cta& cta, Where where) {
   Cta& other = other_of(what, cta, where);
   if (other.exited != other.thread_count) return other;
-  Report report("{} with cta_group::2 by a CTA whose peer has ended", what);
+  Report report("a CTA whose peer has ended executes {} with cta_group::2", what);
   report.at(where, running_thread());
   report.line("peer", "CTA {} (rank {})", text(other.id), other.rank_in_cluster);
   report.missing("a barrier of the cluster, at which CTA {} waits until this is over", text(other.id));
@@ -294,7 +294,7 @@ Cta* Tcgen05::peer_of_issuer(const char* what, int group, Where where) {
   const Thread& thread = running_thread();
   Cta& peer = peer_of(what, *thread.cta, where);
   if (thread.cta->rank_in_cluster % 2 == 0) return &peer;
-  Report report("{} with cta_group::2 by the CTA with the odd rank", what);
+  Report report("the CTA with the odd rank executes {} with cta_group::2", what);
   report.at(where, thread);
   report.missing("a condition: the CTA with rank {} must issue for both", peer.rank_in_cluster);
   fail("tcgen05-pair-leader",
@@ -342,7 +342,7 @@ void Tcgen05::check_peer_ready(const char* what, const Thread& thread, const Cta
   for (const TensorAllocation& allocation : memory(peer).allocations) {
     if (allocation.column > column || column >= allocation.column + allocation.columns) continue;
     if (allocation.ready != 0 && knows_over(thread, allocation.ready)) return;
-    Report report("{} while the peer's tcgen05.alloc may not have ended", what);
+    Report report("{} is executed while the peer's tcgen05.alloc may not have ended", what);
     report.line("where", access_line(what, thread, where));
     report.line("peer", "CTA {} (rank {}), tcgen05.alloc at {}", text(peer.id), peer.rank_in_cluster,
                 allocation.where.text());
@@ -391,7 +391,7 @@ bool Tcgen05::allocate_with_peer(Cta& cta, int warp, std::uint32_t columns, Wher
   if (std::none_of(peer.threads.begin(), peer.threads.end(), [&](const Thread& other) {
         return knows_over(thread, make_stamp(peer.key, other.index, 1));
       })) {
-    Report report("tcgen05_alloc with cta_group::2 while the peer may not have begun");
+    Report report("tcgen05_alloc with cta_group::2 is executed while the peer may not have begun");
     report.line("where", access_line("tcgen05_alloc", thread, where));
     report.line("peer", "CTA {} (rank {})", text(peer.id), peer.rank_in_cluster);
     report.missing("a barrier of the cluster before tcgen05.alloc");
@@ -473,20 +473,20 @@ void Tcgen05::alloc(int group, std::uint32_t* address, std::uint32_t columns, Wh
     }
     TensorCta& state = self.allocations(cta);
     if (state.relinquished) {
-      Report text = report("tcgen05.alloc by a CTA that has given up the right to allocate");
+      Report text = report("a CTA that has given up the right to allocate executes tcgen05.alloc");
       text.line("before", "{} tcgen05.relinquish_alloc_permit", state.relinquished_where.text());
       self.fail("tensor-memory-alloc",
                 text.rule("a CTA must not execute tcgen05.alloc after tcgen05.relinquish_alloc_permit",
                           kAllocSection));
     }
     if (mine.columns < kUnitColumns || mine.columns > kTensorColumns || !std::has_single_bit(mine.columns)) {
-      Report text = report(fmt::format("tcgen05.alloc of {} columns", mine.columns));
+      Report text = report(fmt::format("tcgen05.alloc requests {} columns", mine.columns));
       self.fail("tensor-memory-alloc",
                 text.rule("the number of columns must be a power of 2 from 32 to 512", kAllocSection));
     }
     if (state.smallest != 0 && mine.columns > state.smallest) {
-      Report text =
-          report(fmt::format("tcgen05.alloc of {} columns after one of {}", mine.columns, state.smallest));
+      Report text = report(fmt::format("tcgen05.alloc requests {} columns after an allocation of {}",
+                                       mine.columns, state.smallest));
       self.fail("tensor-memory-alloc",
                 text.rule("the number of columns must not increase from one allocation of a CTA to the next",
                           kAllocSection));
@@ -558,9 +558,9 @@ void Tcgen05::dealloc(int group, std::uint32_t address, std::uint32_t columns, W
                      allocation.columns == mine.columns;
             });
         if (found == memory.allocations.end()) {
-          Report text = report(
-              fmt::format("tcgen05.dealloc of {} columns at {:#x}, which is not an allocation of this CTA",
-                          mine.columns, mine.address));
+          Report text = report(fmt::format(
+              "tcgen05.dealloc frees {} columns at {:#x}, which are not an allocation of this CTA",
+              mine.columns, mine.address));
           for (const TensorAllocation& allocation : memory.allocations) {
             if (allocation.cta == &cta)
               text.line("allocated", "{} columns at {:#x}, at {}", allocation.columns, allocation.column,
@@ -572,7 +572,7 @@ void Tcgen05::dealloc(int group, std::uint32_t address, std::uint32_t columns, W
         }
         const auto in_use = [&](std::uint32_t column, const std::string& access, const Thread& lane,
                                 const Cta& of) {
-          Report text = report("tcgen05.dealloc of tensor memory that may still be in use");
+          Report text = report("tcgen05.dealloc frees tensor memory that may still be in use");
           text.line("columns", columns_text(column, 1));
           text.line("access", access);
           text.line("behind", "{} is not, with its dealloc", name_thread(lane));
@@ -690,7 +690,7 @@ void Tcgen05::check_columns(const char* what, const Cta& cta, std::uint32_t colu
         column + columns <= allocation.column + allocation.columns)
       return;
   }
-  Report report("{} of tensor memory that is not allocated to the CTA", what);
+  Report report("{} accesses tensor memory that is not allocated to the CTA", what);
   report.at(where, running_thread());
   if (&cta != running_thread().cta)
     report.line("CTA", "{}, the peer (rank {})", text(cta.id), cta.rank_in_cluster);
@@ -812,7 +812,7 @@ void Tcgen05::check_behind_transfer(const char* what, const Thread& thread, cons
     const bool waits = verdict != Behind::kNotWaited && verdict != Behind::kWaitedLate;
     const bool fence = verdict == Behind::kNoFenceBefore || verdict == Behind::kNoFenceAfter;
     Report report(
-        store ? fmt::format("{} of tensor memory that a tcgen05.st may still be writing", what)
+        store ? fmt::format("{} accesses tensor memory that a tcgen05.st may still be writing", what)
               : fmt::format("{} overwrites tensor memory that a tcgen05.ld may still be reading", what));
     report.line("columns", columns_text(column, 1));
     report.line(store ? "one" : "read", transfer_text(transfer));
@@ -867,11 +867,12 @@ void Tcgen05::check_behind_accumulation(const char* what, const Thread& thread,
   const char* const work = name_of(accumulation.work);
   Report report(
       verdict == Behind::kNoFenceAfter
-          ? fmt::format("{} of {}, without a fence after the wait for it", what,
+          ? fmt::format("{} accesses {} without a fence after the wait for it", what,
                         multiplies ? "an accumulator" : fmt::format("what {} has written", work))
-      : !multiplies ? fmt::format("{} of tensor memory that {} may still be writing", what, work)
-      : reads       ? fmt::format("{} of an accumulator that tcgen05.mma may still be writing", what)
-              : fmt::format("{} into an accumulator that another tcgen05.mma may still be writing", what));
+      : !multiplies ? fmt::format("{} accesses tensor memory that {} may still be writing", what, work)
+      : reads
+          ? fmt::format("{} accesses an accumulator that tcgen05.mma may still be writing", what)
+          : fmt::format("{} writes to an accumulator that another tcgen05.mma may still be writing", what));
   report.line("columns", columns_text(column, 1));
   report.line("one", "{} at {}", name_agent(cta, accumulation.issuer->index, accumulation.latest),
               accumulation.where.text());
@@ -1001,7 +1002,7 @@ void explain_unwritten_load(Report& report, TensorMemory& memory, const Thread& 
 void Tcgen05::check_written(const char* what, const Thread& thread, const TensorCell& cell,
                             std::uint32_t column, Where where) {
   if (cell.written()) return;
-  Report report("{} of tensor memory that was never written", what);
+  Report report("{} accesses tensor memory that was never written", what);
   report.line("columns", columns_text(column, 1));
   report.line("where", access_line(what, thread, where));
   if (std::string_view(what).starts_with("tcgen05_ld")) {
@@ -1046,7 +1047,7 @@ std::uint32_t Tcgen05::check_lanes(const char* what, std::uint32_t address, Wher
   const std::uint32_t quarter = static_cast<std::uint32_t>(thread.warp()) % 4;
   const std::uint32_t lane = address >> 16;
   if (lane == quarter * kWarpSize) return address & 0xffffu;
-  Report report("{} of lanes of tensor memory that this warp cannot access", what);
+  Report report("{} uses lanes of tensor memory that this warp cannot access", what);
   report.line("where", "{} by warp {} of CTA {}", where.text(), thread.warp(), text(thread.cta->id));
   report.line("address", "{:#x}: lane {}, column {}", address, lane, address & 0xffffu);
   report.line("its lanes", "{}-{}", quarter * kWarpSize, quarter * kWarpSize + kWarpSize - 1);
@@ -1243,7 +1244,7 @@ void Tcgen05::take_accumulator(const char* what, Thread& thread, TensorOperation
   const std::uint32_t lane = d >> 16;
   const Where where = operation.where;
   if (lane != 0 && !(m == 64 && !operation.peer && lane == kLanesOfHalf)) {
-    Report report("{} with an accumulator that starts at lane {}", what, lane);
+    Report report("{} has an accumulator that starts at lane {}", what, lane);
     report.line("where", access_line(what, thread, where));
     fail("tensor-memory-lanes",
          report.rule("an accumulator must start at lane 0, or, with M = 64 for one CTA, at lane 0 or 16",
@@ -1328,7 +1329,7 @@ void Tcgen05::read_a_from_tensor_memory(const char* what, Thread& thread, Tensor
   const std::uint32_t lane = operation.a_address >> 16;
   const Where where = operation.where;
   if (lane != operation.accumulation->lane) {
-    Report report("{} with A at lane {} and D at lane {}", what, lane, operation.accumulation->lane);
+    Report report("{} has A at lane {} and D at lane {}", what, lane, operation.accumulation->lane);
     report.line("where", access_line(what, thread, where));
     fail("tensor-memory-lanes", report.rule("A and D must have the same lane alignment",
                                             "PTX ISA, \"Data Path Layout Organization\""));
@@ -1395,7 +1396,7 @@ void Tcgen05::check_fence_behind_operand(const OperandUse& use, const Thread& th
 
 void Tcgen05::check_descriptor(const char* what, const char* name, std::uint64_t bits, Where where) {
   if (const char* fault = gemm::ptx::tcgen05_descriptor_fault(bits)) {
-    Report report("{} with bits that are not a shared memory descriptor: {}", what, fault);
+    Report report("{} has bits that are not a shared memory descriptor: {}", what, fault);
     report.line("where", access_line(what, running_thread(), where)).line(name, "{:#018x}", bits);
     fail("tcgen05-descriptor", report.rule("bits 46-48 must be 0b001, bits 53-60 must be 0, and bits 61-63 "
                                            "must be a swizzle; wgmma's format is a different one",
@@ -1428,7 +1429,7 @@ void Tcgen05::multiply(const char* what, int group, std::uint32_t d, std::uint64
     const bool is_stricter = group == 1 && read.m == 128 && instruction == encode(read) &&
                              gemm::ptx::instruction_descriptor_fault(encode(half)) == nullptr;
     refuse("tcgen05-instruction-descriptor",
-           fmt::format("{} with bits that are not an instruction descriptor: {}", what, fault), "descriptor",
+           fmt::format("{} has bits that are not an instruction descriptor: {}", what, fault), "descriptor",
            fmt::format("{:#010x}: M {}, N {}", instruction, read.m, read.n),
            is_stricter ? "with M = 128 for one CTA, N must be a multiple of 16, as in CUTLASS; the PTX ISA's "
                          "table has steps of 8"
@@ -1545,7 +1546,7 @@ void Tcgen05::copy(const char* what, int group, TensorCopyShape shape, std::uint
   TensorAccumulation& record = *operation.accumulation;
   record.shape = shape;
   if (record.lane != 0) {
-    Report report("{} to tensor memory from lane {} on", what, record.lane);
+    Report report("{} writes to tensor memory from lane {} on", what, record.lane);
     report.line("where", access_line(what, thread, where));
     fail("tensor-memory-lanes",
          report.rule("a tcgen05.cp writes all quarters of the lanes, so its address must be that of lane 0",
@@ -1579,7 +1580,7 @@ void Tcgen05::shift(const char* what, int group, std::uint32_t address, Where wh
   Thread& thread = running_thread();
   const TensorAccumulation& record = *operation.accumulation;
   if (record.lane % kWarpSize != 0 || record.lane >= kTensorLanes) {
-    Report report("{} of tensor memory from lane {} on", what, record.lane);
+    Report report("{} shifts tensor memory from lane {} on", what, record.lane);
     report.line("where", access_line(what, thread, where));
     fail("tensor-memory-lanes", report.rule("the lane in taddr must be a multiple of 32", kShiftSection));
   }
@@ -1607,7 +1608,7 @@ void Tcgen05::commit(const char* what, int group, void* barrier, std::optional<s
   const std::vector<Cta*>& cluster = engine_.cta(cta).cluster;
   const std::uint32_t mask = ctas.value_or(1u << cta.rank_in_cluster);
   if (mask == 0 || mask >> cluster.size() != 0) {
-    Report report("{} to CTAs {:#x} of a cluster of {}", what, mask, cluster.size());
+    Report report("{} signals CTAs {:#x} of a cluster of {}", what, mask, cluster.size());
     report.line("where", access_line(what, thread, where));
     fail("multicast-mask", report.rule("every bit that is set in the mask must be the rank of a CTA in the "
                                        "cluster, and at least one must be set",

@@ -139,7 +139,7 @@ gemm::ptx::TensorMapSpec use_tensor_map(const char* what, const TensorMapBits& m
   HopperEngine& engine = hopper_engine(what, where);
   check_descriptor(what, map, where);
   if (!decode_tensor_map(map, spec)) {
-    Report report("{} with 128 bytes that are not a tensor map", what);
+    Report report("{} uses 128 bytes that are not a tensor map", what);
     report.at(where, running_thread());
     explain_unwritten_map(report, map);
     engine.fail("tensor-map-invalid",
@@ -151,7 +151,7 @@ gemm::ptx::TensorMapSpec use_tensor_map(const char* what, const TensorMapBits& m
   const bool may_have_changed = find_buffer(reinterpret_cast<std::uintptr_t>(&map)) != nullptr;
   const std::string broken = may_have_changed ? gemm::ptx::violated_rule(spec) : std::string();
   if (!broken.empty()) {
-    engine.fail("tensor-map-invalid", Report("{} with a tensor map that breaks a rule", what)
+    engine.fail("tensor-map-invalid", Report("{} uses a tensor map that breaks a rule", what)
                                           .at(where, running_thread())
                                           .rule(broken, "CUDA Driver API, \"cuTensorMapEncodeTiled\""));
   }
@@ -163,7 +163,7 @@ gemm::ptx::TensorMapSpec use_tensor_map(const char* what, const TensorMapBits& m
   }
   if ((spec.im2col.pixels != 0) != im2col) {
     engine.fail("tensor-map-mode",
-                Report("{} with a tensor map in {} mode", what, im2col ? "tiled" : "im2col")
+                Report("{} uses a tensor map in {} mode", what, im2col ? "tiled" : "im2col")
                     .at(where, running_thread())
                     .rule("an instruction with .im2col needs a map from cuTensorMapEncodeIm2col, and every "
                           "other one a map from cuTensorMapEncodeTiled",

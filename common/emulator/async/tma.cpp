@@ -191,7 +191,7 @@ void check_tensor(const char* what, const gemm::ptx::TensorMapSpec& spec, const 
   const std::uintptr_t base = reinterpret_cast<std::uintptr_t>(spec.base);
   if (buffer && base >= buffer->begin && base - buffer->begin + bytes <= buffer->bytes) return;
   hopper_engine(what, where)
-      .fail("global-out-of-bounds", Report("{} with a tensor map that describes more than its buffer", what)
+      .fail("global-out-of-bounds", Report("{} uses a tensor map that describes more than its buffer", what)
                                         .at(where, running_thread())
                                         .line("copy", box_text(spec, coordinates))
                                         .line("tensor", describe_address(base, bytes))
@@ -316,15 +316,16 @@ gemm::ptx::TensorMapSpec CopyEngine::plain_spec(const char* what, const void* gl
   constexpr std::uint32_t kUnit = 16;
   const auto address = reinterpret_cast<std::uintptr_t>(global);
   if (bytes == 0 || bytes % kUnit != 0 || address % kUnit != 0) {
-    engine_.fail("tma-alignment", Report("{} of {} bytes, {}", what, bytes, describe_address(address, bytes))
-                                      .at(where, running_thread())
-                                      .rule("both addresses and the size must be multiples of 16",
-                                            "PTX ISA, \"cp.async.bulk\""));
+    engine_.fail(
+        "tma-alignment",
+        Report("{} copies {} bytes, {}", what, bytes, describe_address(address, bytes))
+            .at(where, running_thread())
+            .rule("both addresses and the size must be multiples of 16", "PTX ISA, \"cp.async.bulk\""));
   }
   if (bytes > kMaxSharedBytes) {
     engine_.fail(
         "shared-out-of-bounds",
-        Report("{} of {} bytes, but shared memory has {}", what, bytes, kMaxSharedBytes)
+        Report("{} copies {} bytes, but shared memory has {}", what, bytes, kMaxSharedBytes)
             .at(where, running_thread())
             .rule("everything that is copied must lie in shared memory", "PTX ISA, \"cp.async.bulk\""));
   }
@@ -355,7 +356,7 @@ void check_prefetched(const char* what, const void* global, std::uint32_t bytes,
   const bool inside = buffer != nullptr && address >= buffer->begin && buffer->bytes >= bytes &&
                       address - buffer->begin <= buffer->bytes - bytes;
   if (inside || !course_rule_on(CourseRule::kPrefetchBounds)) return;
-  fail("prefetch-bounds", Report("{} of memory that has not been allocated", what)
+  fail("prefetch-bounds", Report("{} prefetches memory that has not been allocated", what)
                               .at(where, running_thread())
                               .line("address", describe_address(address, bytes))
                               .rule("a prefetch must be of memory that has been allocated",
@@ -387,10 +388,11 @@ void CopyEngine::prefetch_plain(const void* global, std::uint32_t bytes, Where w
   const auto address = reinterpret_cast<std::uintptr_t>(global);
   if (context.counters) count_instruction(kWhat, where, 1, 1);
   if (bytes % kUnit != 0 || address % kUnit != 0) {
-    engine_.fail("tma-alignment", Report("{} of {} bytes, {}", kWhat, bytes, describe_address(address, bytes))
-                                      .at(where, running_thread())
-                                      .rule("the address and the size must be multiples of 16",
-                                            "PTX ISA, \"cp.async.bulk.prefetch\""));
+    engine_.fail(
+        "tma-alignment",
+        Report("{} prefetches {} bytes, {}", kWhat, bytes, describe_address(address, bytes))
+            .at(where, running_thread())
+            .rule("the address and the size must be multiples of 16", "PTX ISA, \"cp.async.bulk.prefetch\""));
   }
   check_prefetched(kWhat, global, bytes, where);
 }
@@ -428,7 +430,7 @@ void CopyEngine::copy_to_cluster(std::uint32_t to, const void* from, std::uint32
   if (record.offset % kPlainAlignment != 0 || shared_room(target, record.offset) < bytes ||
       &engine_.cluster_cta(what, barrier, where) != &target) {
     engine_.fail("cluster-address",
-                 Report("{} of {} bytes into another CTA's shared memory", what, bytes)
+                 Report("{} copies {} bytes into another CTA's shared memory", what, bytes)
                      .at(where, thread)
                      .line("to", "{}, mbarrier {:#x}", name_shared_offset(target, record.offset), barrier)
                      .rule("the destination must be a multiple of 16 and lie in one array, and its mbarrier "
@@ -614,7 +616,7 @@ void CopyEngine::load(const char* what, void* shared, const TensorMapBits& map,
   if (!multicast) ctas = 1u << thread.cta->rank_in_cluster;
   if (ctas == 0 || ctas >> own.cluster.size() != 0) {
     engine_.fail("multicast-mask",
-                 Report("{} to CTAs {:#x} of a cluster of {}", what, ctas, own.cluster.size())
+                 Report("{} sends to CTAs {:#x} of a cluster of {}", what, ctas, own.cluster.size())
                      .at(where, thread)
                      .line("load", "{}; the issuer has rank {}", describe_load(engine_.gang.grid, record),
                            thread.cta->rank_in_cluster)
@@ -1207,7 +1209,7 @@ void CopyEngine::fail_touched(std::uint32_t operation, const std::string& bytes,
       std::find_if(loads_.begin(), loads_.end(), [&](const Load& load) { return load.id == operation; });
   const LoadRecord& load = found->what;
   const bool read = access == Access::kRead;
-  Report report("a {} bytes that {} is still writing", read ? "read of" : "write to", kind_of(load));
+  Report report("a thread {} bytes that {} is still writing", read ? "reads" : "writes to", kind_of(load));
   report.line("bytes", bytes)
       .line(load.reduces  ? "red"
             : load.remote ? "store"
@@ -1627,7 +1629,7 @@ void CopyEngine::check_source_cell(const char* what, const Thread& thread, const
   };
   if (cell.write == 0) {
     engine_.fail("shared-uninitialised",
-                 begin_report("a bulk store of shared memory that has never been written")
+                 begin_report("a bulk store reads shared memory that has never been written")
                      .rule("shared memory has arbitrary contents when a CTA starts",
                            "CUDA C++ Programming Guide, \"__shared__\""));
   }

@@ -85,7 +85,7 @@ Warpgroup& my_warpgroup(const char* what, Where where) {
   if (index < cta.warpgroups.size()) return *cta.warpgroups[index];
   engine.fail(
       "wgmma-warpgroup",
-      Report("{} by a thread that is not in a whole warpgroup", what)
+      Report("a thread that is not in a whole warpgroup executes {}", what)
           .at(where, thread)
           .line("CTA", "{} threads", thread.cta->thread_count)
           .rule("a warpgroup is four consecutive warps, and the number of the first is a multiple of 4",
@@ -1158,7 +1158,8 @@ void wgmma_mma(const char* what, unsigned n, void* registers, std::uint64_t a, c
                                 accumulate ? "accumulating" : "overwriting"),
                     where);
   }
-  if (thread.fences == 0) fail_fence(warpgroup, fmt::format("{} before any wgmma_fence", what), where);
+  if (thread.fences == 0)
+    fail_fence(warpgroup, fmt::format("{} is executed before any wgmma_fence", what), where);
   if (first) start(warpgroup, instruction, thread.instructions);
   check_order(warpgroup, instruction);
   Accumulator& accumulator = take_registers(warpgroup, instruction, first, me, d, what);
@@ -1290,16 +1291,17 @@ void explain_tensor_poison(const Thread& thread, const std::string& headline, st
 void fail_poisoned(const char* what, std::uint32_t value, Where where) {
   const Thread& thread = this_thread(what, where);
   ignore_poison();
-  explain_tensor_poison(thread, fmt::format("{} of a register that tcgen05.ld had not filled", what), value);
-  Report report("{} of an accumulator that wgmma had not finished when it was read", what);
+  explain_tensor_poison(thread, fmt::format("{} uses a register that tcgen05.ld had not filled", what),
+                        value);
+  Report report("{} uses an accumulator that wgmma had not finished when it was read", what);
   report.at(where, thread);
   fail_read(thread, hopper_engine(what, where), report, value);
 }
 
 void fail_trapped(std::uint32_t value, Where where) {
   const Thread& thread = running_thread();
-  explain_tensor_poison(thread, "arithmetic on a register that tcgen05.ld had not filled", value);
-  Report report("arithmetic on an accumulator that wgmma had not finished when it was read");
+  explain_tensor_poison(thread, "arithmetic uses a register that tcgen05.ld had not filled", value);
+  Report report("arithmetic uses an accumulator that wgmma had not finished when it was read");
   report.line("by", name_thread(thread));
   report.line("behind", "{}, its latest wgmma instruction", where.text());
   fail_read(thread, hopper_engine("arithmetic", where), report, value);

@@ -78,7 +78,7 @@ void* allocate_managed(std::size_t bytes) {
 void free(void* memory) {
   if (!memory) return;
   if (state().device.erase(memory) == 0)
-    throw harness::Error("cudaFree of a pointer that cudaMalloc did not return");
+    throw harness::Error("cudaFree was given a pointer that cudaMalloc did not return");
   emulator::forget_allocation(memory);
   emulator::free_buffer(memory);
 }

@@ -25,7 +25,7 @@ void grid_barrier(const char* what, Where where) {
   Thread& thread = this_thread(what, where);
   Gang& gang = *thread.cta->gang;
   if (!gang.grid.shape.co_resident) {
-    fail("co-residency", Report("{} in a launch that is not cooperative", what)
+    fail("co-residency", Report("{} is executed in a launch that is not cooperative", what)
                              .at(where, thread)
                              .rule("all CTAs of the grid must be on an SM at the same time: use "
                                    "cudaLaunchCooperativeKernel, or cudaLaunchAttributeCooperative",

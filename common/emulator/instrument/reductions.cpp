@@ -29,7 +29,8 @@ Reduction reduction_of(const TensorMapBits& map, ReductionKind kind) {
     case gemm::ptx::TensorElement::kUint32:
       return reduction<std::uint32_t>(kind);
     default: {
-      Report report("cp_reduce_async_bulk_tensor on elements that the emulator cannot reduce");
+      Report report(
+          "cp_reduce_async_bulk_tensor reduces elements of a type that the emulator does not support");
       fail(
           "unsupported",
           report.rule("the emulator supports float, bf16 and unsigned 32-bit integers", "this course").str());

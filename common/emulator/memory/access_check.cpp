@@ -263,7 +263,7 @@ std::string name_shared(std::uintptr_t address, const SharedPlace& place, const 
   std::string relation;
   if (address - window.begin >= kMaxSharedBytes) relation = near_static_shared(address, bytes);
   if (!relation.empty()) {
-    Report report("a {} of {} bytes outside a __shared__ variable", verb(access), bytes);
+    Report report("{} of {} bytes lies outside a __shared__ variable", one(access), bytes);
     report.line("where", where.text()).line("by", name_thread(thread)).line("address", relation);
     report.rule("an index must stay inside its array", "CUDA C++ Programming Guide, \"__shared__\"");
     fail("shared-out-of-bounds", report.str());
@@ -285,7 +285,7 @@ std::string name_shared(std::uintptr_t address, const SharedPlace& place, const 
   } else {
     relation = "not in this CTA's shared memory";
   }
-  Report report("a {} of {} bytes outside shared memory", verb(access), bytes);
+  Report report("{} of {} bytes lies outside shared memory", one(access), bytes);
   report.line("where", where.text()).line("by", name_thread(thread)).line("address", relation);
   report.rule("the address of a shared access must be in the CTA's shared memory",
               "PTX ISA, \"Shared State Space\"");
@@ -318,7 +318,7 @@ void explain_pitch(Report& report, const Grid& grid, std::uintptr_t address, uns
 
 [[noreturn]] void fail_alignment(const char* space, const std::string& name, std::uintptr_t address,
                                  unsigned bytes, Access access, Where where, const Thread& thread) {
-  Report report("a {} of {} bytes at a misaligned address", verb(access), bytes);
+  Report report("{} of {} bytes has a misaligned address", one(access), bytes);
   report.line("where", where.text()).line("by", name_thread(thread));
   report.line("address", "{}, {:#x}: {} bytes off a multiple of {}", name, address, address % bytes, bytes);
   if (space[0] == 'g') explain_pitch(report, thread.cta->gang->grid, address, bytes);
@@ -581,7 +581,7 @@ bool add_other_warps(Report& report, const Thread& thread, const Conflict& confl
 Report describe_unwritten(const char* space, const std::string& name, unsigned bytes, Where where,
                           const Thread& thread, const char* rule, const char* source,
                           std::uintptr_t address = 0) {
-  Report report("a read of {} memory that has never been written", space);
+  Report report("a read accesses {} memory that has never been written", space);
   report.line("bytes", "{} ({} bytes)", name, bytes)
       .line("where", where.text())
       .line("by", name_thread(thread));
@@ -904,7 +904,7 @@ void check_global(const void* pointer, unsigned bytes, Access access, Where wher
                         return address < hole.second && address + bytes > hole.first;
                       });
   if (!inside) {
-    Report report("a {} of {} bytes out of bounds of global memory", verb(access), bytes);
+    Report report("{} of {} bytes is out of bounds of global memory", one(access), bytes);
     report.line("where", where.text())
         .line("by", name_thread(thread))
         .line("address", describe_address(address, bytes));

@@ -1035,7 +1035,7 @@ void shuffle_bytes(const char* what, Shuffle kind, unsigned mask, void* value, u
                    int width, Where where) {
   if (width < 1 || width > 32 || !std::has_single_bit(static_cast<unsigned>(width))) {
     const Thread& thread = this_thread(what, where);
-    fail("warp-shuffle", Report("{} with width {}", what, width)
+    fail("warp-shuffle", Report("{} has the width {}", what, width)
                              .line("where", where.text())
                              .line("by", name_thread(thread))
                              .rule("the width must be 1, 2, 4, 8, 16 or 32",
@@ -1138,12 +1138,13 @@ std::uint32_t shared_address(const void* pointer, Where where) {
     if (address - window.begin <= window.bytes)
       return in_cluster(*cta, static_cast<std::uint32_t>(address - window.begin));
   }
-  fail("shared-out-of-bounds", Report("shared_address of a pointer that does not point into shared memory")
-                                   .line("where", where.text())
-                                   .line("by", name_thread(thread))
-                                   .rule("cvta.to.shared takes an address in the shared window",
-                                         "PTX ISA, \"Data Movement and Conversion Instructions: cvta\"")
-                                   .str());
+  fail("shared-out-of-bounds",
+       Report("shared_address was given a pointer that does not point into shared memory")
+           .line("where", where.text())
+           .line("by", name_thread(thread))
+           .rule("cvta.to.shared takes an address in the shared window",
+                 "PTX ISA, \"Data Movement and Conversion Instructions: cvta\"")
+           .str());
 }
 
 void trap(Where where) {

@@ -37,7 +37,7 @@ void note_remote_access(Cta& owner, Access access, Where where) {
   const RemoteAccesses::Latest latest{thread.stamp(), where, access};
   if (owner.exited == owner.thread_count) {
     fail_gone(
-        owner, latest, "an access to the shared memory of a CTA that has ended",
+        owner, latest, "a thread accesses the shared memory of a CTA that has ended",
         "a barrier of the cluster after the last remote access, at which the other CTA waits before it ends");
   }
   if (!owner.remote_accesses) owner.remote_accesses = std::make_shared<RemoteAccesses>();

@@ -81,8 +81,8 @@ void* cluster_pointer(std::uint32_t address, Where where) {
     break;
   }
   fail("cluster-address",
-       Report("an address that is not in the cluster's shared memory: {:#x}, offset {:#x} of CTA rank {}",
-              address, offset, rank)
+       Report("an address is not in the cluster's shared memory: {:#x}, offset {:#x} of CTA rank {}", address,
+              offset, rank)
            .at(where, thread)
            .rule("a 32-bit address must come from a pointer into shared memory, or from mapa",
                  "PTX ISA, \"Data Movement and Conversion Instructions: cvta, mapa\"")

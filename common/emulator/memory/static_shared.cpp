@@ -123,15 +123,16 @@ void StaticShared::check_limits(const StaticVariable& variable, Where where) con
                               .str());
   };
   if (total > kMaxStaticBytes) {
-    refuse(fmt::format("{} bytes of __shared__ variables", total),
-           "a kernel has at most 48 KB (49152 bytes) of static shared memory; larger sizes must be dynamic",
-           "CUDA C++ Programming Guide, \"Compute Capabilities: Shared Memory\"");
+    refuse(
+        fmt::format("the kernel has {} bytes of __shared__ variables", total),
+        "a kernel may have at most 48 KB (49152 bytes) of static shared memory; larger sizes must be dynamic",
+        "CUDA C++ Programming Guide, \"Compute Capabilities: Shared Memory\"");
   }
   if (dynamic + total > kMaxSharedBytes) {
-    refuse(
-        fmt::format("{} bytes of dynamic shared memory and {} bytes of __shared__ variables", dynamic, total),
-        "a CTA has at most 227 KB (232448 bytes) of shared memory on sm_90, static and dynamic together",
-        "CUDA C++ Programming Guide, \"Compute Capabilities: Technical Specifications\"");
+    refuse(fmt::format("a CTA needs {} bytes of dynamic shared memory and {} bytes of __shared__ variables",
+                       dynamic, total),
+           "a CTA has at most 227 KB (232448 bytes) of shared memory on sm_90, static and dynamic together",
+           "CUDA C++ Programming Guide, \"Compute Capabilities: Technical Specifications\"");
   }
   if (!gang_.grid.shape.co_resident) return;
   const int per_sm = ctas_per_sm(gang_.grid.shape, static_cast<int>(dynamic + total));

@@ -71,7 +71,7 @@ std::uint32_t mapa(std::uint32_t address, std::uint32_t rank, Where where) {
   if (rank >= cta.cluster.size()) {
     hopper_engine("mapa", where)
         .fail("cluster-address",
-              Report("mapa to rank {} in a cluster of {} CTAs", rank, cta.cluster.size())
+              Report("mapa names rank {} in a cluster of {} CTAs", rank, cta.cluster.size())
                   .at(where, running_thread())
                   .rule("the rank must be that of a CTA in the cluster", "PTX ISA, \"mapa\""));
   }

@@ -41,7 +41,7 @@ void check_aligned(const char* what, Where where) {
       const Thread& with = mine != 0 ? thread : first;
       const Thread& without = mine != 0 ? first : thread;
       fail("convergence",
-           Report("{} while the lanes of a warp may be apart", what)
+           Report("{} is executed while the lanes of a warp may be apart", what)
                .line("where", "{} by warp {} of CTA {}", where.text(), thread.warp(), text(cta.id))
                .line("one", "{} has come by {}", name_thread(with),
                      Where::from_packed(mine != 0 ? mine : theirs).text())

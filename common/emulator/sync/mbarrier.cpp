@@ -73,14 +73,14 @@ std::uint32_t own_offset(const char* what, const void* object, Where where) {
   const std::optional<std::uint32_t> found = shared_offset(*thread.cta, object, where);
   if (!found || shared_room(*thread.cta, *found) < 8) {
     engine.fail("mbarrier-address",
-                Report("{} on an object that is not in this CTA's shared memory", what)
+                Report("{} names an object that is not in this CTA's shared memory", what)
                     .line("where", where.text())
                     .line("by", name_thread(thread))
                     .rule("an mbarrier is an 8-byte object in shared memory", kMbarrierSection));
   }
   const std::uint32_t offset = *found;
   if (offset % 8 != 0) {
-    engine.fail("mbarrier-address", Report("{} on a misaligned object", what)
+    engine.fail("mbarrier-address", Report("{} names a misaligned object", what)
                                         .line("where", where.text())
                                         .line("by", name_thread(thread))
                                         .line("address", "{}: {} bytes off a multiple of 8",
@@ -180,7 +180,7 @@ void note_unseen(const Mbarrier& barrier, const Thread* thread, const char* what
   std::string& noted = barrier.cta->unseen_phase;
   if (!noted.empty()) return;
   const std::uint64_t unseen = barrier.phase - 1;
-  noted = Report("an arrival for phase {} of an mbarrier, although no wait has seen phase {} complete",
+  noted = Report("a thread arrives for phase {} of an mbarrier, although no wait has seen phase {} complete",
                  barrier.phase, unseen)
               .line("barrier", name_mbarrier(barrier))
               .line("arrival", "{} at {}{}", what, where.text(), thread ? " by " + name_thread(*thread) : "")
@@ -399,7 +399,7 @@ void check_parity(const char* what, const Mbarrier& barrier, std::uint32_t parit
   if (parity <= 1) return;
   hopper_engine(what, where)
       .fail("mbarrier-parity",
-            Report("{} with a parity of {}", what, parity)
+            Report("{} has a parity of {}", what, parity)
                 .line("barrier", name_mbarrier(barrier))
                 .at(where, running_thread())
                 .rule("a parity must be 0 or 1: that of the phase to wait for", kPhaseSection));
@@ -515,7 +515,7 @@ void mbarrier_init(void* object, std::uint32_t count, Where where) {
   const std::uint32_t offset = own_offset(kWhat, object, where);
   if (count == 0 || count > kMaxCount) {
     engine.fail("mbarrier-count",
-                Report("mbarrier_init with a count of {}", count)
+                Report("mbarrier_init has a count of {}", count)
                     .line("barrier", name_shared_offset(*thread.cta, offset))
                     .at(where, thread)
                     .rule("a phase must have 1 to 2^20 - 1 arrivals", "PTX ISA, \"mbarrier.init\""));
@@ -525,7 +525,7 @@ void mbarrier_init(void* object, std::uint32_t count, Where where) {
   if (slot && slot->live) {
     engine.fail(
         "mbarrier-reinitialised",
-        Report("mbarrier_init on an mbarrier that is in use")
+        Report("mbarrier_init initialises an mbarrier that is in use")
             .line("barrier", name_mbarrier(*slot))
             .line("first", "{} by {}", slot->init_where.text(), name_thread(engine.gang.grid, slot->init))
             .line("again", "{} by {}", where.text(), name_thread(thread))
@@ -575,7 +575,7 @@ void mbarrier_inval(void* object, Where where) {
       use_mbarrier(kWhat, *this_thread(kWhat, where).cta, own_offset(kWhat, object, where), false, where);
   if (!barrier.waiting.empty() || barrier.loads > 0 || barrier.late > 0 || barrier.tx != 0) {
     hopper_engine(kWhat, where)
-        .fail("mbarrier-invalidated-in-use", Report("mbarrier_inval on an mbarrier that is in use")
+        .fail("mbarrier-invalidated-in-use", Report("mbarrier_inval invalidates an mbarrier that is in use")
                                                  .line("barrier", name_mbarrier(barrier))
                                                  .at(where, running_thread())
                                                  .line("state", "{}; {} threads wait for it",
@@ -586,7 +586,7 @@ void mbarrier_inval(void* object, Where where) {
   }
   if (const Stamp last = last_commit_arrival(barrier);
       last != 0 && course_rule_on(CourseRule::kCommitArrival) && !knows_arrival(running_thread(), last)) {
-    Report report("mbarrier_inval on an mbarrier at which a tcgen05.commit may still arrive");
+    Report report("mbarrier_inval invalidates an mbarrier at which a tcgen05.commit may still arrive");
     report.line("barrier", name_mbarrier(barrier))
         .at(where, running_thread())
         .line("commit", describe_commit(barrier.commit_log.back()))
@@ -618,7 +618,7 @@ Mbarrier& use_mbarrier(const char* what, Cta& cta, std::uint32_t offset, bool by
   HopperCta& state = engine.cta(cta);
   const auto found = state.barrier_at.find(offset);
   if (found == state.barrier_at.end() || !found->second->live) {
-    Report report("{} on bytes that are not an mbarrier", what);
+    Report report("{} uses bytes that are not an mbarrier", what);
     report.line("bytes", name_shared_offset(cta, offset)).at(where, thread);
     if (found != state.barrier_at.end()) {
       report.line("before", "they were one, initialised at {}, until mbarrier_inval",
@@ -703,7 +703,7 @@ std::uint32_t mbarrier_pending_count(std::uint64_t state, Where where) {
   if ((state & kNoComplete) == 0) {
     hopper_engine(kWhat, where)
         .fail("mbarrier-state",
-              Report("{} on a value that is not the state of an arrival with .noComplete", kWhat)
+              Report("{} uses a value that is not the state of an arrival with .noComplete", kWhat)
                   .at(where, thread)
                   .rule("the state must come from mbarrier.arrive.noComplete; for other states the count is "
                         "undefined",

@@ -176,13 +176,13 @@ void arrive(const char* what, std::uint32_t number, std::uint32_t threads, bool 
   if (context.counters) count_instruction(what, where, thread.lane() == 0, 1);
   HopperCta& state = hopper_engine(what, where).cta(cta);
   if (number >= kNamedBarriers) {
-    fail_barrier(fmt::format("{} with barrier number {}", what, number), {}, what, number, threads, where,
+    fail_barrier(fmt::format("{} names barrier number {}", what, number), {}, what, number, threads, where,
                  "a CTA has 16 barriers, numbers 0 to 15");
   }
   NamedBarrier& barrier = state.named_barriers[number];
   const std::uint32_t most = static_cast<std::uint32_t>(cta.warps.size()) * kWarpSize;
   if (threads == 0 || threads % kWarpSize != 0 || threads > most) {
-    fail_barrier(fmt::format("{} with a count of {} threads in a CTA of {}", what, threads, cta.thread_count),
+    fail_barrier(fmt::format("{} has a count of {} threads in a CTA of {}", what, threads, cta.thread_count),
                  barrier, what, number, threads, where,
                  "the count must include all threads that sync or arrive: a multiple of 32, and at most the "
                  "number of threads in the CTA");

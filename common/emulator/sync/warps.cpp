@@ -176,11 +176,12 @@ void set_max_registers(const char* what, std::uint32_t registers, bool raises, W
         Report(headline).at(where, thread).line("budget", budget_text(cta)).rule(rule, kRegisterSection));
   };
   if (thread.index / kWarpgroupSize >= cta.warpgroups.size()) {
-    fail(fmt::format("{} by a thread that is not in a whole warpgroup", what),
+    fail(fmt::format("a thread that is not in a whole warpgroup executes {}", what),
          "all warps in a warpgroup must execute the same setmaxnreg");
   }
   if (registers < 24 || registers > 256 || registers % 8 != 0) {
-    fail(fmt::format("{} to {} registers", what, registers), "the count must be 24 to 256, in steps of 8");
+    fail(fmt::format("{} requests {} registers", what, registers),
+         "the count must be 24 to 256, in steps of 8");
   }
   Warpgroup& warpgroup = *cta.warpgroups[thread.index / kWarpgroupSize];
   RegisterChange& change = warpgroup.register_change;
@@ -188,15 +189,16 @@ void set_max_registers(const char* what, std::uint32_t registers, bool raises, W
     const std::uint32_t now = registers_of(warpgroup);
     const bool first_raise = raises && warpgroup.registers == 0;
     if (raises ? registers < now && !first_raise : registers > now) {
-      fail(fmt::format("{} to {} registers by a warpgroup that has {}", what, registers, now),
+      fail(fmt::format("{} requests {} registers for a warpgroup that has {}", what, registers, now),
            raises ? "inc must not request fewer registers than the warpgroup has"
                   : "dec must not keep more registers than the warpgroup has");
     }
     change = {.registers = registers, .raises = raises, .where = where};
   } else if (change.registers != registers || change.raises != raises ||
              (change.where.packed() != where.packed() && change.where.text() != where.text())) {
-    fail(fmt::format("{} to {} registers while other threads of the warpgroup are at {}, for {} registers",
-                     what, registers, change.where.text(), change.registers),
+    fail(fmt::format(
+             "{} requests {} registers while other threads of the warpgroup are at {}, for {} registers",
+             what, registers, change.where.text(), change.registers),
          "all warps in a warpgroup must execute the same setmaxnreg");
   }
   note_warp_instruction(what, where);

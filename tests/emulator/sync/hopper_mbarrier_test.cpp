@@ -338,7 +338,7 @@ TEST_CASE("mbarrier-phase-unseen: an arrival for a phase, and no wait has seen t
   CHECK_BREAKS("mbarrier-phase-unseen", run(begins_a_phase, shape(1), false));
   CHECK_PASSES(run(begins_a_phase, shape(1), true));
   check_text(run(arrives_for_three_phases, shape(64), Sees::kNobody).report,
-             {"an arrival for phase 1 of an mbarrier, although no wait has seen phase 0 complete",
+             {"a thread arrives for phase 1 of an mbarrier, although no wait has seen phase 0 complete",
               "mbarrier barrier (shared + 0x",
               "missing  a wait for phase 0 (parity 0) by some thread that then signals the threads that "
               "arrive for phase 1"});

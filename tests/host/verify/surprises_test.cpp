@@ -158,8 +158,8 @@ TEST_CASE("a step is refused where its instructions do not exist, newer GPUs inc
   CHECK(step_problem(blackwell, emulator).empty());
   CHECK(record_wanted(blackwell, emulator).empty());
   CHECK(step_problem(blackwell, gpu("NVIDIA H200", 90, 132)) ==
-        "step 70_tensor_memory needs a Blackwell GPU: its instructions exist in compute capability 10.0 "
-        "only, and NVIDIA H200 has 9.0; tools/run --backend emulator runs it on any machine");
+        "step 70_tensor_memory needs a Blackwell GPU: its instructions exist only in compute "
+        "capability 10.0, but NVIDIA H200 has 9.0; tools/run --backend emulator runs it on any machine");
   CHECK(step_problem(ampere, gpu("Tesla T4", 75, 40)) ==
         "step 04_mma_sync needs compute capability 8.0 or newer, but Tesla T4 has 7.5");
   for (const DeviceInfo& device : {gpu("NVIDIA A100-SXM4-80GB", 80, 108), gpu("NVIDIA B200", 100, 148)})

@@ -49,7 +49,8 @@ void check_shape(const gemm::ptx::LaunchShape& shape, int sm_count) {
   const gemm::ptx::Extent& block = shape.block;
   const gemm::ptx::Extent& cluster = shape.cluster;
   if (block.count() == 0 || grid.count() == 0 || cluster.count() == 0) {
-    refuse(fmt::format("grid {}, block {}, cluster {}", extent(grid), extent(block), extent(cluster)),
+    refuse(fmt::format("the grid is {}, the block is {} and the cluster is {}", extent(grid), extent(block),
+                       extent(cluster)),
            "every dimension must be at least 1", limits);
   }
   if (block.x > 1024 || block.y > 1024 || block.z > 64 || block.count() > kMaxThreads) {
@@ -57,11 +58,11 @@ void check_shape(const gemm::ptx::LaunchShape& shape, int sm_count) {
            "a block has at most 1024 threads, and at most 1024 x 1024 x 64 of them in x, y, z", limits);
   }
   if (grid.x > 2147483647u || grid.y > 65535u || grid.z > 65535u) {
-    refuse(fmt::format("a grid of {} CTAs", extent(grid)), "a grid has at most 2^31-1 x 65535 x 65535 CTAs",
-           limits);
+    refuse(fmt::format("the grid has {} CTAs", extent(grid)),
+           "a grid has at most 2^31-1 x 65535 x 65535 CTAs", limits);
   }
   if (shape.shared_bytes < 0 || shape.shared_bytes > kMaxSharedBytes) {
-    refuse(fmt::format("{} bytes of dynamic shared memory", shape.shared_bytes),
+    refuse(fmt::format("it requests {} bytes of dynamic shared memory", shape.shared_bytes),
            "a CTA has at most 227 KB (232448 bytes) of shared memory on sm_90", limits);
   }
   if (cluster.count() > 1) {
@@ -94,7 +95,7 @@ void check_kernel(const void* kernel, const gemm::ptx::LaunchShape& shape) {
   const int bounds = launch_bounds(kernel);
   if (bounds == 0 || shape.block.count() <= bounds) return;
   const gemm::ptx::Extent& block = shape.block;
-  Report report("launch refused: a block of ({},{},{}) has {} threads, and the kernel is compiled for {}",
+  Report report("launch refused: a block of ({},{},{}) has {} threads, but the kernel is compiled for {}",
                 block.x, block.y, block.z, block.count(), bounds);
   report.line("kernel", name_function(kernel));
   if (const std::string place = place_of_kernel(kernel); !place.empty()) report.line("where", place);

@@ -80,7 +80,7 @@ std::string find_device_problem() {
   if (major * 10 + minor < kMinComputeCapability) {
     cudaDeviceProp properties{};
     check_cuda(cudaGetDeviceProperties(&properties, 0), "asking for the name of the GPU");
-    return fmt::format("{} is too old: it has compute capability {}.{}, the steps need {}.{} or newer",
+    return fmt::format("{} is too old: it has compute capability {}.{}, but the steps need {}.{} or newer",
                        properties.name, major, minor, kMinComputeCapability / 10, kMinComputeCapability % 10);
   }
   const cudaError_t used = cudaSetDevice(0);
