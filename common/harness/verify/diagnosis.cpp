@@ -784,8 +784,9 @@ class Explainer {
               "work tile that begins in the middle of its range must continue at the beginning of the range, "
               "not past its end.",
               row0 / tile_m_, column0 / tile_n_, words(gone, length), length == 1 ? "is" : "are",
-              instead == k_tiles ? "columns beyond K are multiplied instead"
-                                 : words(instead, length) + (length == 1 ? " is" : " are") + " counted twice"));
+              instead == k_tiles
+                  ? "columns beyond K are multiplied instead"
+                  : words(instead, length) + (length == 1 ? " is" : " are") + " counted twice"));
           return;
         }
       }

@@ -126,7 +126,7 @@ std::vector<gemm::GroupRows> place_masked_groups(const std::vector<std::int64_t>
   std::vector<gemm::GroupRows> groups;
   for (std::size_t i = 0; i < sizes.size(); ++i) {
     if (sizes[i] < 0 || sizes[i] > capacity)
-      throw Error(fmt::format("group {} has {} rows but room for {}: a count must be from 0 to the capacity",
+      throw Error(fmt::format("group {} has {} rows, but room for {}: a count must be from 0 to the capacity",
                               i, sizes[i], capacity));
     const int begin = static_cast<int>(i) * capacity;
     groups.push_back({begin, begin + static_cast<int>(sizes[i])});

@@ -178,7 +178,8 @@ TEST_CASE("global-race: a write and a read, inside a CTA") {
   CHECK(run(all_write, shape, data.get(), 1).rule == "passed");  // from here on its reads are followed too
   CHECK_BREAKS("global-race", run(neighbours, shape, data.get(), false, false));
   const std::string race = run(neighbours, shape, data.get(), false, false).report;
-  CHECK((contains(race, "missing  a barrier of the CTA between ") || contains(race, "lanes of a warp")));
+  CHECK(
+      (contains(race, "missing  a barrier of the CTA between ") || contains(race, "being in the same warp")));
   CHECK_PASSES(run(neighbours, shape, data.get(), true, false));
 }
 

@@ -367,7 +367,7 @@ TEST_CASE("deadlock: two warps that pass slots on") {
 }
 
 TEST_CASE("deadlock: the lanes of a warp have gone different ways") {
-  check_says(kLanesApart, "of warp 1 of CTA (0,0,0), lanes 1-31 wait at ",
+  check_says(kLanesApart, "in warp 1 of CTA (0,0,0), lanes 1-31 wait at ",
              "must be passed to the other lanes by a shuffle");
 }
 

@@ -474,7 +474,7 @@ TEST_CASE("load-overwrites: what let a reader in too early, and the stage that i
   CHECK_PASSES(run_turns(kTurnNone));
   CHECK(schedules_that_say(
             "load-overwrites",
-            {"  missing  an arrival at mbarrier order[1] ",
+            {"  missing  a later arrival at mbarrier order[1] ",
              "let this thread proceed before that thread's own warpgroup had waited for phase 1"},
             {"the stage is wrong"}, [&] { return run_turns(kLetsInEarly); }) > 0);
   CHECK(schedules_that_say("load-overwrites", {"which delivers k-tile 0: the stage is wrong, not the parity"},
@@ -578,7 +578,7 @@ TEST_CASE("livelock: a counter that the launch before has not set back") {
   check_report(
       run(counts_to_one, one_cta(1), counters.get(), 0), "livelock",
       {"counters + 4 held 1 when this launch began: the previous launch, which had found 0, left it there",
-       "CTA (0,0,0) changed it 1 time, at tests/emulator/report/named_causes_test.cpp"});
+       "CTA (0,0,0) changed it 1 time, most recently at tests/emulator/report/named_causes_test.cpp"});
   // A launch that began with it has not left it.
   check_report(run(counts_to_one, one_cta(1), counters.get(), 0), "livelock", {}, {"the previous launch"});
 }

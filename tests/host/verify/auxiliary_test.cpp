@@ -103,7 +103,7 @@ TEST_CASE(
   };
   CHECK(report_with([](int, int unit) { return unit; }).empty());
   const std::string other = report_with([](int row, int unit) { return unit ^ (row % 4) ^ (row / 2 % 4); });
-  check_text(other, {"in row 1, unit u holds what belongs to unit u ^ 1",
+  check_text(other, {"In row 1, unit u holds what belongs to unit u ^ 1",
                      "exclusive-or with row / 2 % 4 (the 64-byte swizzle) and the other side with row % 4"});
   // Not by a rule of rows: each row its own order.
   const std::string chance = report_with([](int, int unit) { return unit / 8 * 8 + (unit % 8 * 3 + 1) % 8; });

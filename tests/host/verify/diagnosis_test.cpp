@@ -92,9 +92,9 @@ TEST_CASE("where: the pattern is put into words") {
   CHECK(place_of([](int i, int j) { return i / 64 == 1 && j / 32 == 2 && (i != 70 || j != 70); }) ==
         "nearly the whole tile (1, 2) of 3 x 6 tiles and nothing else.");
   CHECK(place_of([](int i, int) { return i / 64 == 1; }) == "tile row 1 of 3 x 6 tiles, completely.");
-  CHECK(
-      place_of([](int i, int) { return i >= 128; }) ==
-      "tile row 2 of 3 x 6 tiles, completely. All of it is in the incomplete last tile row (22 of 64 rows).");
+  CHECK(place_of([](int i, int) { return i >= 128; }) ==
+        "tile row 2 of 3 x 6 tiles, completely. All of them are in the incomplete last tile row (22 of 64 "
+        "rows).");
   CHECK(place_of([](int, int j) { return j / 32 == 5 || j / 32 == 1; }) ==
         "tile columns 1, 5 of 3 x 6 tiles, completely.");
   CHECK(place_of([](int i, int j) { return i / 64 != 0 || j / 32 != 0; }) ==
@@ -103,7 +103,7 @@ TEST_CASE("where: the pattern is put into words") {
         "3 of the 3 x 6 tiles, each completely: (1, 0), (1, 1), (1, 2).");
   CHECK(place_of([](int i, int) { return i == 7; }) == "row 7, from end to end.");
   CHECK(place_of([](int i, int) { return i == m - 1; }) ==
-        "row 149, from end to end. All of it is in the incomplete last tile row (22 of 64 rows).");
+        "row 149, from end to end. All of them are in the incomplete last tile row (22 of 64 rows).");
   CHECK(place_of([](int, int j) { return j % 8 == 3; }) ==
         "columns 3, 11, 19, 27 and 17 more, from end to end. The pattern repeats: columns 3 mod 8, 1 in 8.");
   CHECK(place_of([](int i, int) { return i % 16 >= 8; }) ==
@@ -113,10 +113,12 @@ TEST_CASE("where: the pattern is put into words") {
         "one element, D(77, 99); inside its tile that is (13, 3).");
   CHECK(place_of([](int i, int j) { return i % 64 < 8 && j % 32 >= 24 && i < 128; }) ==
         "640 elements in rows 0 to 7, 64 to 71 and columns 24 to 31, 56 to 63, 88 to 95, 120 to 127 and 1 "
-        "more, in 10 of 3 x 6 tiles; inside the tile only rows 0 to 7, columns 24 to 31. It repeats: columns "
+        "more, in 10 of 3 x 6 tiles; in a tile, only rows 0 to 7, columns 24 to 31. The pattern repeats: "
+        "columns "
         "24 to 31 mod 32, 8 in 32.");
-  CHECK(place_of([](int, int j) { return j == n - 1; }) ==
-        "column 169, from end to end. All of it is in the incomplete last tile column (10 of 32 columns).");
+  CHECK(
+      place_of([](int, int j) { return j == n - 1; }) ==
+      "column 169, from end to end. All of them are in the incomplete last tile column (10 of 32 columns).");
 }
 
 TEST_CASE("survey counts every kind") {
@@ -405,7 +407,8 @@ TEST_CASE("why: swizzles, slices, coordinates and accumulators each have their o
     c.recompute(256, [&](int i, int j, int k) {
       return a(i, k ^ (8 * swizzle_unit(64, i))) * b(j, k ^ (8 * swizzle_unit(64, j)));
     });
-    check_only(c, {"in the rows of A the 64-byte swizzle", "in the rows of B the 64-byte swizzle"});
+    check_only(c, {"in the rows of A, only one side applies the 64-byte swizzle",
+                   "in the rows of B, only one side applies the 64-byte swizzle"});
   }
   SECTION("overlapping slices of A") {
     c.recompute(256,

@@ -240,7 +240,7 @@ TEST_CASE("groups: a problem's groups ascend, and lie in A") {
   CHECK(rule({{0, 10}, {20, 15}}) ==
         "group 1 begins at row 20 and ends at row 15: a group must have at least 0 rows");
   CHECK(rule({{0, 10}, {9, 15}}) ==
-        "group 1 begins at row 9, and group 0 ends at row 10: offsets must ascend");
+        "group 1 begins at row 9, but group 0 ends at row 10: offsets must ascend");
   CHECK(rule({{0, 10}, {10, 101}}) ==
         "group 1 ends at row 101, but A has 100: M must be the number of rows of all groups");
   CHECK(

@@ -211,7 +211,8 @@ TEST_CASE("reductions: results that have changed places inside a period are reco
   check_text(bits, {"in each 16 columns, these have changed places: 1 and 8, 3 and 10, 5 and 12, 7 and 14. "
                     "For each place, bits 0 and 3 of its number are exchanged"});
   const std::string mask = explain([](std::size_t i) { return i ^ 4; });
-  check_text(mask, {"in each 8 columns these have changed places: 0 and 4, 1 and 5", "exclusive-or 4"});
+  check_text(mask, {"in each 8 columns, these have changed places: 0 and 4, 1 and 5",
+                    "combined with 4 by exclusive-or"});
   const std::string turned = explain([](std::size_t i) { return i / 4 * 4 + (i + 1) % 4; });
   check_text(turned, {"in each 4 columns, 0 has the result of 1, 1 has the result of 2"});
   CHECK(

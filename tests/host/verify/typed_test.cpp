@@ -161,7 +161,7 @@ TEST_CASE("typed: the report says when a tile was read the other way round") {
     if (fault.name == "A read the other way round") fault.damage(image, rules, kTile);
   }
   const auto result = harness::verify(rules, image, harness::typed_acceptance(rules), kTile);
-  CHECK(contains(result.report, "each block of 64 x 64 elements of A transposed"));
+  CHECK(contains(result.report, "each 64 x 64 block of A transposed"));
 }
 
 TEST_CASE("typed: the report says which rows of ldmatrix are exchanged") {
@@ -296,7 +296,7 @@ TEST_CASE("typed: the report says that the slabs of a tile begin at another dist
     harness::put_bits(types.d, image.d.data(), i, harness::encode(types.d, sum * rules.scale()));
   }
   check_text(harness::verify(rules, image, acceptance, kTile).report,
-             {"k-tile 2 is missing (of k-tiles 0 to 2). It is the incomplete one: K = 168 is 2 whole "
+             {"k-tile 2 is missing (the k-tiles are 0 to 2). It is the incomplete one: K = 168 is 2 whole "
               "k-tiles of 64 and 40 more"});
 }
 

@@ -1373,7 +1373,7 @@ void add_reduced_faults(std::vector<AuxFault>& faults, const gemm::Epilogue& epi
   add("the neighbour's sum", kReducedValue, "outside the allowed range", false, reduced_neighbours);
   if (epilogue.reduction == gemm::Reduction::kColumnSums && epilogue.auxiliary == Auxiliary::kNone &&
       epilogue.bias == gemm::Bias::kColumn)
-    add("rows outside D in the sums", kReducedValue, "outside of D", false, reduced_with_padding);
+    add("rows outside D in the sums", kReducedValue, "outside D", false, reduced_with_padding);
 }
 
 }  // namespace
