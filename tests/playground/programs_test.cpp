@@ -118,8 +118,8 @@ nothing is wrong
   CHECK(run(play::tensor_memory, "encode --m 256 --n 256").text == pair.text);
   const Ran narrow_pair = run(play::tensor_memory, "encode --m 256 --n 24");
   CHECK(narrow_pair.status == harness::kExitMismatch);
-  CHECK(
-      contains(narrow_pair.text, "wrong: N is not a multiple of 16 from 16 to 256, but a pair of CTAs needs that"));
+  CHECK(contains(narrow_pair.text,
+                 "wrong: N is not a multiple of 16 from 16 to 256, but a pair of CTAs needs that"));
   CHECK(contains(run(play::tensor_memory, "encode --m 192 --n 24").text, "wrong: M is neither 64 nor 128"));
   CHECK(contains(run(play::tensor_memory, "decode 0x4000404000010040").text, "nothing is wrong"));
   CHECK(contains(run(play::tensor_memory, "decode 0x4010404000010040").text, "an address"));

@@ -167,7 +167,8 @@ TEST_CASE("groups that do not fit their rooms are refused before anything runs, 
         "group 1 has -1 rows, but room for 50: a count must be from 0 to the capacity");
   problem.groups = {{0, 50}, {51, 60}};
   CHECK(refusal(variant, problem) ==
-        "group 1 begins at row 51, but its room begins at row 50: group g must begin at row g times the capacity");
+        "group 1 begins at row 51, but its room begins at row 50: group g must begin at row g times the "
+        "capacity");
   problem.groups = {{0, 50}};
   CHECK(refusal(variant, problem) ==
         "there are 1 groups, but A has room for 2: M must be the number of groups times the capacity");
