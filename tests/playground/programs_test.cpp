@@ -127,7 +127,7 @@ nothing is wrong
   CHECK(hopper.status == harness::kExitMismatch);
   CHECK(contains(hopper.text, "wrong: bits 46-48 are not 0b001"));
   check_refused(play::tensor_memory, "decode xyz", {"the descriptor is 'xyz'", "hexadecimal digits"});
-  check_refused(play::tensor_memory, "encode --n 9", {"N is 9", "multiples"});
+  check_refused(play::tensor_memory, "encode --n 9", {"N is 9", "multiple of 16 and N a multiple of 8"});
 }
 
 TEST_CASE("play tensor_memory: a map of columns and lanes") {
@@ -298,7 +298,7 @@ TEST_CASE("play tensor_map: wrong input") {
   check_refused(play::tensor_map, "encode --extent 8,8,8,8,8,8 --box 8", {"--extent has 6 numbers"});
   check_refused(play::tensor_map, "encode --extent 64,,8 --box 8,8,8", {"--extent is ''"});
   check_refused(play::tensor_map, "encode --extent 64,8 --box 8,8 --stride 128,1024",
-                {"--stride has 2 numbers", "has 1"});
+                {"--stride has 2 numbers", "needs 1"});
   check_refused(play::tensor_map, "encode --extent 64,8 --box 8,8 --element int7", {"'int7'", "bf16, fp16"});
   check_refused(play::tensor_map, "encode --extent 64,8 --box 8,8 --l2 32", {"--l2 is '32'"});
   check_refused(play::tensor_map, "decode 00", {"2 hexadecimal digits", "256 digits"});
