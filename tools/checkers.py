@@ -307,7 +307,7 @@ def load(path):
     except FileNotFoundError:
         return {"checkers": 1, "rows": []}
     except ValueError as error:
-        raise UserError(f"{path} is no JSON: {error}.") from None
+        raise UserError(f"{path} is not JSON: {error}.") from None
     if not isinstance(record, dict) or record.get("checkers") != 1:
         raise UserError(f"{path} is not a record of this tool.")
     return record

@@ -48,12 +48,12 @@ def launches(path):
             number, metric, text = (row[name] for name in ("ID", "Metric Name", "Metric Value"))
             value = float((text or "nothing").replace(",", ""))
             if not math.isfinite(value) or value < 0:
-                raise UserError(f"the profile {relative(path)} has {text} for {metric}; no counter is that.")
+                raise UserError(f"the profile {relative(path)} has {text} for {metric}; a counter cannot have this value.")
             found.setdefault(int(number), {})[metric] = value
     except KeyError as error:
         raise UserError(f"the profile {relative(path)} has no column {error}; write it with ncu --csv.") from None
     except csv.Error as error:
-        raise UserError(f"the profile {relative(path)} is no CSV: {error}.") from None
+        raise UserError(f"the profile {relative(path)} is not CSV: {error}.") from None
     except ValueError as error:
         raise UserError(f"the profile {relative(path)} has something else where a number should be: {error}.") from None
     return [found[number] for number in sorted(found)]
@@ -101,7 +101,7 @@ def main():
         "shapes": [{"m": m, "n": n, "k": k, "contestants": contestants}]}
     problem = schema.problem(record, "record", "counters") or next(record_rules.counters_problems(record), "")
     if problem:
-        raise UserError(f"this would be no record: {problem}.")
+        raise UserError(f"this would not be a record: {problem}.")
     print(json.dumps(record, indent=1))
     return 0
 

@@ -45,7 +45,7 @@ def path_of(place):
     """The file and the region that SOURCE#REGION names."""
     name, hash_mark, region = place.partition("#")
     if not hash_mark or not region:
-        raise UserError(f"'{place}' names no region: write SOURCE#REGION, such as 11#producer.")
+        raise UserError(f"'{place}' names no region: write SOURCE#REGION, for example 11#producer.")
     path = ROOT / (f"{folder_of(name)}/kernel.cuh" if re.fullmatch(r"\d\d", name) else name)
     if not path.is_file():
         raise UserError(f"there is no source {name}.")

@@ -257,7 +257,7 @@ def make_table(specification, _document):
     for word in words[1:]:
         key, _, value = word.partition("=")
         if key != "record":
-            raise UserError(f"'{word}' is not an option of a table; known is record=docs/results/FILE.json.")
+            raise UserError(f"'{word}' is not an option of a table; the only one is record=docs/results/FILE.json.")
         path = value
     if name == "layouts":
         return layouts()

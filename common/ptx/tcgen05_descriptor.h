@@ -60,7 +60,7 @@ constexpr const char* tcgen05_descriptor_fault(std::uint64_t bits) {
   if ((bits >> 46 & 7u) != 1) return "bits 46-48 are not 0b001";
   if ((bits >> 53 & 0xffu) != 0) return "bits 53-60 are not 0";
   if ((bits >> 14 & 3u) != 0 || (bits >> 30 & 3u) != 0) return "bits between the fields are not 0";
-  if (swizzle == 3 || swizzle == 5 || swizzle == 7) return "bits 61-63 name no swizzle";
+  if (swizzle == 3 || swizzle == 5 || swizzle == 7) return "bits 61-63 do not name a swizzle";
   return nullptr;
 }
 
@@ -144,12 +144,13 @@ constexpr const char* instruction_descriptor_fault(std::uint32_t bits, int ctas 
   const std::uint32_t m = (bits >> 24 & 0x1fu) << 4;
   const std::uint32_t n = (bits >> 17 & 0x3fu) << 3;
   if (ctas == 1 && m != 64 && m != 128) return "M is neither 64 nor 128";
-  if (ctas == 2 && m != 128 && m != 256) return "M is neither 128 nor 256, as a pair of CTAs needs it";
+  if (ctas == 2 && m != 128 && m != 256)
+    return "M is neither 128 nor 256, but a pair of CTAs needs one of them";
   const std::uint32_t step = ctas == 1 && m == 64 ? 8 : 16;
   if (n < step || n > 256 || n % step != 0)
-    return ctas == 2 ? "N is no multiple of 16 from 16 to 256, as a pair of CTAs needs it"
-           : m == 64 ? "N is no multiple of 8 from 8 to 256"
-                     : "N is no multiple of 16 from 16 to 256, as M = 128 needs it";
+    return ctas == 2 ? "N is not a multiple of 16 from 16 to 256, but a pair of CTAs needs that"
+           : m == 64 ? "N is not a multiple of 8 from 8 to 256"
+                     : "N is not a multiple of 16 from 16 to 256, but M = 128 needs that";
   return nullptr;
 }
 

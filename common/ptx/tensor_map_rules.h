@@ -138,7 +138,7 @@ inline std::string violated_interleave_rule(const TensorMapSpec& spec) {
              std::to_string(stride) + " bytes; it must be a multiple of 32";
   }
   if (spec.swizzle != Swizzle::k32B)
-    return "a tensor with slices of 32 bytes has another swizzle than that of 32 bytes, which it needs";
+    return "a tensor with slices of 32 bytes needs the 32-byte swizzle, but has another one";
   return "";
 }
 

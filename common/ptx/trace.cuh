@@ -27,7 +27,7 @@ inline constexpr bool kTraces = true;
   if (connected == trace_memory()) return;
   connected = trace_memory();
   if (cudaMemcpyToSymbol(trace_destination, &connected, sizeof connected) != cudaSuccess)
-    throw std::runtime_error("the memory for a timeline could not be handed to the kernels");
+    throw std::runtime_error("the memory for a timeline could not be passed to the kernels");
 }
 
 /// Of each warpgroup, in shared memory: where its next record goes, how many more there is room for, its

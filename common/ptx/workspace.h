@@ -38,7 +38,7 @@ class Workspace {
       cudaFree(memory);
       memory = nullptr;
       throw std::runtime_error("a workspace of " + std::to_string(bytes_) +
-                               " bytes could not be had: " + cudaGetErrorString(status));
+                               " bytes could not be allocated: " + cudaGetErrorString(status));
     }
     return memory;
   }
@@ -71,7 +71,7 @@ class DeviceCopy {
     cudaGetLastError();
     cudaFree(memory_);
     throw std::runtime_error("a copy of " + std::to_string(bytes) +
-                             " bytes could not be had: " + cudaGetErrorString(status));
+                             " bytes could not be allocated: " + cudaGetErrorString(status));
   }
   ~DeviceCopy() { cudaFree(memory_); }
   DeviceCopy(const DeviceCopy&) = delete;

@@ -84,9 +84,10 @@ inline const Step kStep{
     .name = "02_shared_tile",
     .title = "a tile in shared memory, reused by the block",
     .architecture = Architecture::kSm80,
-    .variants = {variant<32, 1>("32", "32x32 tile, rows padded by one float"),
-                 variant<32, 4>("32_pad4", "rows padded by 16 bytes: no conflict, and four elements a load"),
-                 variant<32, 0>("32_unpadded", "32x32 tile, every b_tile read a 32-way bank conflict"),
-                 variant<16, 1>("16", "16x16 tile: half the reuse, more blocks an SM")}};
+    .variants = {
+        variant<32, 1>("32", "32x32 tile, rows padded by one float"),
+        variant<32, 4>("32_pad4", "rows padded by 16 bytes: no conflict, and four elements per load"),
+        variant<32, 0>("32_unpadded", "32x32 tile, every b_tile read a 32-way bank conflict"),
+        variant<16, 1>("16", "16x16 tile: half the reuse, more blocks per SM")}};
 
 }  // namespace gemm::step_02

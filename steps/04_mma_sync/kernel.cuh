@@ -167,7 +167,7 @@ inline const Step kStep{
         variant<Tile128x128, SharedLayout::kSwizzled>(
             "swizzled", "128x128x64, four warps of 64x64; chunks of a row permuted"),
         variant<Tile128x128, SharedLayout::kPadded>("padded", "rows padded by 16 bytes"),
-        variant<Tile128x128, SharedLayout::kPlain>("plain", "rows as they are: 8-way bank conflicts"),
+        variant<Tile128x128, SharedLayout::kPlain>("plain", "rows without padding: 8-way bank conflicts"),
         variant<Tiling<128, 128, 64, 2, 4, 2>, SharedLayout::kSwizzled>(
             "eight_warps", "eight warps of 64x32: more warps, fewer uses of each fragment"),
         variant<Tiling<128, 256, 64, 2, 4>, SharedLayout::kSwizzled>(

@@ -47,7 +47,7 @@ struct SummingCtas : PersistentCtas<T, Shared, kThreads> {
                              problem.epilogue.top_k,  nullptr};
     if (problem.types.d == Type::kE4m3) {
       if (problem.scales == nullptr)
-        throw std::invalid_argument("D is e4m3 and has a scale, and the address of the scales is null");
+        throw std::invalid_argument("D is e4m3 and has a scale, but the address of the scales is null");
       given.d_scale = problem.scales + 2;
     }
     if constexpr (kHasWorkspace) {

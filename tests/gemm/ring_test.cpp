@@ -147,7 +147,7 @@ TEST_CASE("ring methods: a state that advances by several k-tiles is where one a
 TEST_CASE("ring methods: init with a count that is not that of the readers") {
   check_reported(kInitCountsOneMore, {"deadlock"},
                  "as producer of k-tile 3, stage 0, for the phase of parity 0 of mbarrier empty[0]");
-  check_reported(kInitCountsOneMore, {"deadlock"}, "1 of 3 arrivals missing");
+  check_reported(kInitCountsOneMore, {"deadlock"}, "1 of 3 arrivals is missing");
   check_reported(kInitCountsOneLess, kScheduleDecides, "stage");
 }
 
@@ -175,7 +175,7 @@ TEST_CASE("ring methods: consumer_release twice, of another stage, never") {
                  "as producer of k-tile 4, stage 1, for the phase of parity 0 of mbarrier empty[1]");
   check_reported(kNeverReleases, {"deadlock"},
                  "as consumer of k-tile 4, stage 1, for the phase of parity 1 of mbarrier full[1]");
-  check_reported(kNeverReleases, {"deadlock"}, "2 of 2 arrivals missing");
+  check_reported(kNeverReleases, {"deadlock"}, "2 of 2 arrivals are missing");
 }
 
 }  // namespace ring_test

@@ -190,5 +190,5 @@ TEST_CASE("what cannot be emulated is one sentence", "[emulator]") {
                  "k.cu has kernels and nothing that runs them: write 'void check_kernel"));
   CHECK(refusal("__global__ void k() { asm volatile(\"\" ::: \"memory\"); }\n" + kCheck).empty());
   CHECK(refusal("__global__ void k() {}\nvoid f() { k<<<1, 1; }\n" + kCheck) ==
-        "k.cu:2: a launch begins with <<< and has no >>>.");
+        "k.cu:2: a launch begins with <<< but has no >>>.");
 }

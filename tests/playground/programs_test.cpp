@@ -27,7 +27,7 @@ TEST_CASE("play tma_swizzle: 64 bytes") {
   const Ran ran = run(play::tma_swizzle, "--swizzle 64");
   CHECK(ran.status == 0);
   CHECK(ran.text ==
-        R"(a cell is 16 bytes, row.unit; a line is 128 bytes, all 32 banks, with its address in front
+        R"(a cell is 16 bytes, row.unit; a line is 128 bytes, all 32 banks, with its address at the left
 
 swizzle 64 bytes: 8 rows of 64 bytes, the tile at shared + 0
            through the emulator's TMA                        the model
@@ -90,7 +90,7 @@ as 64 rows of 16 bf16 along K:
   row   8  k 0-7 at 0x00820  k 8-15 at 0x00830
   row  63  k 0-7 at 0x023d0  k 8-15 at 0x023c0
 note: the address is 32 bytes into row 0: k starts at 16 of the row's 64 elements
-nothing odd
+nothing is wrong
 )");
 }
 
@@ -105,29 +105,29 @@ TEST_CASE("play tensor_memory: descriptors of tcgen05, field by field") {
   bits 15-16  transpose       0x0000  A and B are K-major
   bits 17-22  N / 8           0x0010  N = 128
   bits 24-28  M / 16          0x0008  M = 128
-nothing odd
+nothing is wrong
 )");
   CHECK(run(play::tensor_memory, "encode --m 128 --n 128").text == ran.text);
   const Ran narrow = run(play::tensor_memory, "encode --m 128 --n 8");
   CHECK(narrow.status == harness::kExitMismatch);
-  CHECK(contains(narrow.text, "wrong: N is no multiple of 16"));
+  CHECK(contains(narrow.text, "wrong: N is not a multiple of 16"));
   // M = 256 is a pair's.
   const Ran pair = run(play::tensor_memory, "decode 0x10400490");
   CHECK(pair.status == 0);
-  CHECK(contains(pair.text, "M = 256\nnothing odd for a pair of CTAs (cta_group::2)\n"));
+  CHECK(contains(pair.text, "M = 256\nnothing is wrong for a pair of CTAs (cta_group::2)\n"));
   CHECK(run(play::tensor_memory, "encode --m 256 --n 256").text == pair.text);
   const Ran narrow_pair = run(play::tensor_memory, "encode --m 256 --n 24");
   CHECK(narrow_pair.status == harness::kExitMismatch);
-  CHECK(
-      contains(narrow_pair.text, "wrong: N is no multiple of 16 from 16 to 256, as a pair of CTAs needs it"));
+  CHECK(contains(narrow_pair.text,
+                 "wrong: N is not a multiple of 16 from 16 to 256, but a pair of CTAs needs that"));
   CHECK(contains(run(play::tensor_memory, "encode --m 192 --n 24").text, "wrong: M is neither 64 nor 128"));
-  CHECK(contains(run(play::tensor_memory, "decode 0x4000404000010040").text, "nothing odd"));
+  CHECK(contains(run(play::tensor_memory, "decode 0x4000404000010040").text, "nothing is wrong"));
   CHECK(contains(run(play::tensor_memory, "decode 0x4010404000010040").text, "an address"));
   const Ran hopper = run(play::tensor_memory, "decode 0x4000004000010040");
   CHECK(hopper.status == harness::kExitMismatch);
   CHECK(contains(hopper.text, "wrong: bits 46-48 are not 0b001"));
   check_refused(play::tensor_memory, "decode xyz", {"the descriptor is 'xyz'", "hexadecimal digits"});
-  check_refused(play::tensor_memory, "encode --n 9", {"N is 9", "multiples"});
+  check_refused(play::tensor_memory, "encode --n 9", {"N is 9", "multiple of 16 and N a multiple of 8"});
 }
 
 TEST_CASE("play tensor_memory: a map of columns and lanes") {
@@ -199,18 +199,18 @@ TEST_CASE("descriptor rules: each is found, alone") {
   wrong(with(dense, [](auto& d) { d.stride_bytes = 512; }), "overlap rows 0 to 7");
   wrong(with(dense, [](auto& d) { d.address = 227 * 1024 / 1024 * 1024 - 7 * 1024; }),
         "at most 232448 bytes");
-  wrong(with(plain, [](auto& d) { d.base_offset = 1; }), "base offset without a swizzle");
+  wrong(with(plain, [](auto& d) { d.base_offset = 1; }), "a base offset but no swizzle");
   wrong(with(plain, [](auto& d) { d.leading_bytes = 16; }), "k 8 to 15 overlap");
   wrong(with(plain, [](auto& d) { d.stride_bytes = 64; }), "rows 8 to 15 overlap");
-  wrong(with(plain, [](auto& d) { d.stride_bytes = 128; }), "leading offset and stride are both 128");
+  wrong(with(plain, [](auto& d) { d.stride_bytes = 128; }), "the leading offset and the stride are both 128");
   odd(with(dense, [](auto& d) { d.address += 16; }), "16 bytes into row 0");
   odd(with(dense, [](auto& d) { d.stride_bytes = 2048; }), "in a dense tile");
   odd(with(dense, [](auto& d) { d.stride_bytes = 1152; }), "start inside the swizzle's pattern");
   odd(with(dense, [](auto& d) { d.leading_bytes = 1024; }), "ignores it");
   odd(with(dense, [](auto& d) { d.address += 384; }), "row 0 lies on row 3 of the swizzle's pattern");
-  odd(with(dense, [](auto& d) { d.base_offset = 1; }), "a base offset of 1");
+  odd(with(dense, [](auto& d) { d.base_offset = 1; }), "the base offset is 1");
 
-  odd(with(plain, [](auto& d) { d.stride_bytes = 272; }), "no multiple of 128");
+  odd(with(plain, [](auto& d) { d.stride_bytes = 272; }), "not a multiple of 128");
   // Eight rows need no stride.
   CHECK(examine(with(dense, [](auto& d) { d.stride_bytes = 0; }), 8).wrong.empty());
   CHECK(run(play::descriptor, "encode --address 0x470").status == harness::kExitMismatch);
@@ -238,8 +238,8 @@ TEST_CASE("play tensor_map: what a map means, and back from its bytes") {
 box      64 x 128 elements: 128 rows of 128 bytes, 16384 bytes for the mbarrier
 swizzle  128 bytes: unit u of row r at place u xor (r mod 8), if the tile starts on a multiple of 1024
 L2       promotion 128
-tiling   64 x 8 boxes cover the tensor; the last ones hang over by 24 elements of dimension 1
-         what hangs over arrives as zeros and counts as bytes
+tiling   64 x 8 boxes cover the tensor; the last ones extend beyond it by 24 elements of dimension 1
+         elements beyond the tensor arrive as zeros and count as bytes
 )";
   const std::string heading = "bytes, the emulator's\n";
   CHECK(ran.text.rfind(meaning + heading, 0) == 0);
@@ -247,17 +247,18 @@ tiling   64 x 8 boxes cover the tensor; the last ones hang over by 24 elements o
   CHECK(run(play::tensor_map, "decode " + bytes).text == meaning);
   std::string damaged = bytes;
   damaged[70] = damaged[70] == '1' ? '2' : '1';
-  check_refused(play::tensor_map, "decode " + damaged, {"no tensor map of the emulator", "checksum"});
+  check_refused(play::tensor_map, "decode " + damaged, {"not a tensor map of the emulator", "checksum"});
   const Ran five =
       run(play::tensor_map,
           "encode --extent 64,5,6,7,8 --stride 256,4096,65536,0x100000 --box 32,1,2,3,4 --swizzle 64B "
           "--element fp16 --l2 none --base 0x100");
   CHECK(five.status == 0);
-  check_text(five.text,
-             {"fp16 at 0x100, 5 dimensions", "  dim 4  8 elements, 1048576 bytes apart\n",
-              "24 rows of 64 bytes, 1536 bytes for the mbarrier", "hang over by 2 elements of dimension 3"});
-  CHECK(contains(run(play::tensor_map, "encode --extent 64,8 --box 16,8 --swizzle 128").text,
-                 "odd: rows of 32 bytes are shorter than the swizzle's span; an H200 gives each 128 bytes"));
+  check_text(five.text, {"fp16 at 0x100, 5 dimensions", "  dim 4  8 elements, 1048576 bytes apart\n",
+                         "24 rows of 64 bytes, 1536 bytes for the mbarrier",
+                         "extend beyond it by 2 elements of dimension 3"});
+  CHECK(contains(
+      run(play::tensor_map, "encode --extent 64,8 --box 16,8 --swizzle 128").text,
+      "unusual: rows of 32 bytes are shorter than the swizzle's span; an H200 gives each row 128 bytes"));
 }
 
 TEST_CASE("play descriptor, play tensor_map: without arguments an example") {
@@ -293,15 +294,15 @@ TEST_CASE("play tensor_map: the violated rule") {
 TEST_CASE("play tensor_map: wrong input") {
   check_refused(play::tensor_map, "encode --extent 5", {"--box is required"});
   check_refused(play::tensor_map, "encode --extent 5 --box 3,4",
-                {"--extent has 1 dimensions and --box has 2"});
+                {"--extent has 1 dimensions, but --box has 2"});
   check_refused(play::tensor_map, "encode --extent 8,8,8,8,8,8 --box 8", {"--extent has 6 numbers"});
   check_refused(play::tensor_map, "encode --extent 64,,8 --box 8,8,8", {"--extent is ''"});
   check_refused(play::tensor_map, "encode --extent 64,8 --box 8,8 --stride 128,1024",
-                {"--stride has 2 numbers", "has 1"});
+                {"--stride has 2 numbers", "needs 1"});
   check_refused(play::tensor_map, "encode --extent 64,8 --box 8,8 --element int7", {"'int7'", "bf16, fp16"});
   check_refused(play::tensor_map, "encode --extent 64,8 --box 8,8 --l2 32", {"--l2 is '32'"});
   check_refused(play::tensor_map, "decode 00", {"2 hexadecimal digits", "256 digits"});
-  check_refused(play::tensor_map, "decode xy", {"'x' is no hexadecimal digit"});
+  check_refused(play::tensor_map, "decode xy", {"'x' is not a hexadecimal digit"});
 }
 
 TEST_CASE("play events: columns are as wide as the longest name") {

@@ -27,7 +27,7 @@ TEST_CASE("play raster: a table that can be checked by hand") {
       R"(1024x1024x2048, tiles of 256 x 256: 4 x 4 = 16 tiles on 4 SMs = 4.00 waves, 4 with the last; 100.0 % of the SMs' time is used
 a row of tiles needs 1.00 MiB of A, a column 1.00 MiB of B
 
-order     rows  columns  A (MiB)  B (MiB)      sum  all waves  of asked
+order     rows  columns  A (MiB)  B (MiB)      sum  all waves     share
 along_n      1        4      1.0      4.0      5.0         20    62.5 %
 along_m      4        1      4.0      1.0      5.0         20    62.5 %
 group2       2        2      2.0      2.0      4.0         16    50.0 %
@@ -47,10 +47,10 @@ TEST_CASE("play raster: a map") {
       R"(512x768x64, tiles of 128 x 128: 4 x 6 = 24 tiles on 4 SMs = 6.00 waves, 6 with the last; 100.0 % of the SMs' time is used
 a row of tiles needs 0.02 MiB of A, a column 0.02 MiB of B
 
-order     rows  columns  A (MiB)  B (MiB)      sum  all waves  of asked
+order     rows  columns  A (MiB)  B (MiB)      sum  all waves     share
 group3       3        2      0.0      0.0      0.1          0    64.6 %
 
-D, a character for each tile: the last digit of its wave, the first wave is 0
+D, with one character for each tile: the last digit of its wave (the first wave is 0)
 001233
 011234
 012234

@@ -122,5 +122,5 @@ TEST_CASE("an auxiliary tensor that TMA refuses is refused in one sentence", "[d
   plain.shape = {40, 48, 40};
   CHECK_THROWS_WITH(
       gemm::prepare(harness::find_variant(step, "drelu"), plain),
-      "the variant drelu has its bias and its activation compiled in, and the problem has others");
+      "the variant drelu has its bias and its activation compiled in, but the problem has others");
 }

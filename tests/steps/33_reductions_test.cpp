@@ -104,10 +104,9 @@ TEST_CASE("what no tile holds and results of another length are refused in one s
     gemm::prepare(variant, problem);
   };
   const auto as_it_is = [](gemm::Problem&) {};
-  CHECK_THROWS_WITH(
-      prepare("top_k", {40, 200, 40}, as_it_is),
-      "the largest of a row are found where one tile holds the row: N is 200 and must be at most "
-      "the tile's 192 columns");
+  CHECK_THROWS_WITH(prepare("top_k", {40, 200, 40}, as_it_is),
+                    "the largest elements of a row are found only if one tile holds the row: N is 200 but "
+                    "must be at most the tile's 192 columns");
   for (const int top_k : {-1, 49}) {
     CHECK_THROWS_WITH(
         prepare("top_k", {40, 48, 40}, [&](gemm::Problem& problem) { problem.epilogue.top_k = top_k; }),
@@ -120,7 +119,7 @@ TEST_CASE("what no tile holds and results of another length are refused in one s
       prepare("row_sums", {40, 48, 40}, [](gemm::Problem& problem) { problem.reduced_length = 48; }),
       "the result of the reduction has 48 elements: it must have 40, one for each row of D");
   CHECK_THROWS_WITH(prepare("amax", {40, 48, 40}, [](gemm::Problem& problem) { problem.reduced = nullptr; }),
-                    "the epilogue has a reduction, and the address of its result is null");
+                    "the epilogue has a reduction, but the address of its result is null");
   CHECK_THROWS_WITH(prepare("amax", {40, 48, 40},
                             [](gemm::Problem& problem) {
                               problem.reduced = reinterpret_cast<float*>(
@@ -129,9 +128,9 @@ TEST_CASE("what no tile holds and results of another length are refused in one s
                     has_text("its address must be a multiple of 4"));
   CHECK_THROWS_WITH(
       prepare("amax_e4m3", {40, 48, 40}, [](gemm::Problem& problem) { problem.scales = nullptr; }),
-      "D is e4m3 and has a scale, and the address of the scales is null");
+      "D is e4m3 and has a scale, but the address of the scales is null");
   CHECK_THROWS_WITH(prepare("amax_e4m3", {40, 40, 40}, as_it_is),
                     has_text("the stride of dimension 1 is 40 bytes; it must be a multiple of 16"));
   CHECK_THROWS_WITH(prepare("amax_e4m3", {40, 48, 40}, [](gemm::Problem& problem) { problem.types = {}; }),
-                    has_text("multiplies bf16 by bf16 to e4m3, and the problem is bf16 by bf16 to bf16"));
+                    has_text("multiplies bf16 by bf16 to e4m3, but the problem is bf16 by bf16 to bf16"));
 }

@@ -62,20 +62,16 @@ TEST_CASE(
   using gemm::Type;
   const gemm::Variant& nn = harness::find_variant(step_under_test(), "nn");
   CHECK_THROWS_WITH(gemm::prepare(nn, problem_of({.major_b = Major::kMn})),
-                    "the variant nn takes A M-major and B K-major, and the problem has A K-major and B "
-                    "N-major: step 40 has a "
-                    "variant for each layout");
+                    "the variant nn takes A M-major and B K-major, but the problem has A K-major and B "
+                    "N-major: step 40 has a variant for each layout");
   CHECK_THROWS_WITH(gemm::prepare(nn, problem_of({Type::kFp16, Type::kFp16, Type::kFp16, Major::kMn})),
-                    "the variant nn multiplies bf16 by bf16 to bf16, and the problem is fp16 by fp16 to "
-                    "fp16: step 42 has a "
-                    "variant for each type");
+                    "the variant nn multiplies bf16 by bf16 to bf16, but the problem is fp16 by fp16 to "
+                    "fp16: step 42 has a variant for each type");
   CHECK_THROWS_WITH(
       gemm::prepare(nn, problem_of({Type::kE4m3, Type::kE4m3, Type::kBf16, Major::kK, Major::kMn})),
-      "B is e4m3 and N-major, and the tensor cores read only 16-bit operands so: transpose it first, so that "
-      "K is "
-      "contiguous");
+      "B is e4m3 and N-major, but the tensor cores read only 16-bit operands in that layout: transpose it "
+      "first, so that K is contiguous");
   CHECK_THROWS_WITH(gemm::prepare(nn, problem_of({Type::kTf32, Type::kTf32, Type::kFp32, Major::kMn})),
-                    "A is tf32 and M-major, and the tensor cores read only 16-bit operands so: transpose it "
-                    "first, so that K is "
-                    "contiguous");
+                    "A is tf32 and M-major, but the tensor cores read only 16-bit operands in that layout: "
+                    "transpose it first, so that K is contiguous");
 }

@@ -85,6 +85,6 @@ TEST_CASE("a problem of another type is refused in a sentence") {
   gemm::Problem problem;
   problem.types = harness::find_variant(step_under_test(), "int8").types;
   CHECK_THROWS_WITH(gemm::prepare(e4m3, problem),
-                    "the variant e4m3 multiplies e4m3 by e4m3 to bf16, and the problem is int8 by int8 to "
+                    "the variant e4m3 multiplies e4m3 by e4m3 to bf16, but the problem is int8 by int8 to "
                     "int8: step 42 has a variant for each type");
 }

@@ -66,7 +66,7 @@ TEST_CASE("an accumulator that is not promoted fails what a promoted one passes 
   const harness::CheckResult wrong = held_to(variant_named("128x128_never"), 128, shape, Pattern::kExact);
   CHECK(wrong.failed == std::vector<std::string>{harness::kValue});
   INFO(wrong.report);
-  CHECK(wrong.report.find("14 bits that is never promoted") != std::string::npos);
+  CHECK(wrong.report.find("14-bit accumulator that is never promoted") != std::string::npos);
   // And passes what it promises itself.
   CHECK(held_to(variant_named("128x128_never"), 0, shape, Pattern::kExact).ok);
 }
@@ -166,10 +166,9 @@ TEST_CASE("out of phase the warpgroups alternate, and the tensor cores do not wa
 TEST_CASE("a kernel's promotion is its own affair: the problem's is not looked at") {
   gemm::Problem problem;
   problem.types = {gemm::Type::kE4m3, gemm::Type::kE4m3, gemm::Type::kFp32};
-  CHECK_THROWS_WITH(
-      gemm::prepare(variant_named("128x256"), problem),
-      "the variant 128x256 multiplies e4m3 by e4m3 to bf16, and the problem is e4m3 by e4m3 to fp32: "
-      "step 42 has a variant for each type");
+  CHECK_THROWS_WITH(gemm::prepare(variant_named("128x256"), problem),
+                    "the variant 128x256 multiplies e4m3 by e4m3 to bf16, but the problem is e4m3 by e4m3 to "
+                    "fp32: step 42 has a variant for each type");
   problem.types.d = gemm::Type::kBf16;
   CHECK(problem.types.same_elements(variant_named("128x256").types));
   CHECK(problem.types != variant_named("128x256").types);

@@ -160,14 +160,13 @@ TEST_CASE("scales that lie otherwise are refused in a sentence") {
   CHECK(refusal([](gemm::Problem& problem) { problem.scales_b += 1; }) ==
         "the scales of B begin 4 bytes after a multiple of 16: their address must be a multiple of 16");
   CHECK(refusal([](gemm::Problem& problem) { problem.scales_a_pitch = 128; }) ==
-        "a row of the scales of A begins 128 floats after the one before, and has 130: the pitch must be at "
-        "least that");
+        "a row of the scales of A begins 128 floats after the previous row, but has 130: the pitch must be "
+        "at least that");
   CHECK(refusal([](gemm::Problem& problem) { problem.scales_b_pitch = 5; }) ==
-        "a row of the scales of B begins 5 floats after the one before: that must be a multiple of 4");
-  CHECK(
-      refusal([](gemm::Problem& problem) { problem.types.scaling = gemm::Scaling::kTensor; }) ==
-      "the variant 128x256 takes scales of blocks, and the problem has one for each matrix: steps 42 and 43 "
-      "take those");
+        "a row of the scales of B begins 5 floats after the previous row: that must be a multiple of 4");
+  CHECK(refusal([](gemm::Problem& problem) { problem.types.scaling = gemm::Scaling::kTensor; }) ==
+        "the variant 128x256 takes scales of blocks, but the problem has one for each matrix: steps 42 and "
+        "43 take such scales");
 }
 
 TEST_CASE("with scales the warpgroups still alternate, and the tensor cores do not wait for a promotion",

@@ -102,30 +102,26 @@ TEST_CASE("weights that cannot be packed or scaled are refused in one sentence")
   const gemm::bf16 scale{};
   problem.group_scales = &scale;
   problem.shape = {16, 128, 200};
-  CHECK_THROWS_WITH(
-      gemm::prepare(variant, problem),
-      "the weights have a scale for every 128 elements of K, and K is 200: K must be a multiple "
-      "of 128, so that the last group is whole");
+  CHECK_THROWS_WITH(gemm::prepare(variant, problem),
+                    "the weights have a scale for every 128 elements of K, but K is 200: K must be a "
+                    "multiple of 128, so that the last group is whole");
   problem.shape = {16, 72, 256};
   CHECK_THROWS_WITH(gemm::prepare(variant, problem),
-                    "weights are packed in blocks of 64 rows, and N is 72: N must be a multiple of 64");
+                    "weights are packed in blocks of 64 rows, but N is 72: N must be a multiple of 64");
   problem.shape = {16, 128, 256};
   problem.group_scales = nullptr;
   CHECK_THROWS_WITH(gemm::prepare(variant, problem),
-                    "weights have a scale for each row and group, and the address of the scales is null");
+                    "weights have a scale for each row and group, but the address of the scales is null");
   problem.types.group = 64;
-  CHECK_THROWS_WITH(
-      gemm::prepare(variant, problem),
-      "the variant int4_16_cluster takes a scale for every 128 elements of K, and the problem has one for "
-      "every 64: quantise the weights in groups of 128");
+  CHECK_THROWS_WITH(gemm::prepare(variant, problem),
+                    "the variant int4_16_cluster takes a scale for every 128 elements of K, but the problem "
+                    "has one for every 64: quantise the weights in groups of 128");
   problem.types.group = 128;
   problem.types.b = Type::kInt8;
-  CHECK_THROWS_WITH(
-      gemm::prepare(variant, problem),
-      "the variant int4_16_cluster multiplies bf16 by int4 to bf16, and the problem is bf16 by int8 to "
-      "bf16: step 45 has a variant for each type");
-  CHECK_THROWS_WITH(
-      gemm::prepare(variant, gemm::Problem{}),
-      "the variant int4_16_cluster takes weights with a scale for every 128 elements of K, and the problem "
-      "has none");
+  CHECK_THROWS_WITH(gemm::prepare(variant, problem),
+                    "the variant int4_16_cluster multiplies bf16 by int4 to bf16, but the problem is bf16 by "
+                    "int8 to bf16: step 45 has a variant for each type");
+  CHECK_THROWS_WITH(gemm::prepare(variant, gemm::Problem{}),
+                    "the variant int4_16_cluster takes weights with a scale for every 128 elements of K, but "
+                    "the problem has none");
 }

@@ -138,21 +138,22 @@ TEST_CASE("groups that do not fit their rooms are refused before anything runs, 
   gemm::Problem problem = right;
   problem.groups = {{0, 51}, {50, 60}};
   CHECK(refusal(variant, problem) ==
-        "group 0 has 51 rows, and room for 50: a count must be 0 to the capacity");
+        "group 0 has 51 rows, but room for 50: a count must be from 0 to the capacity");
   problem.groups = {{0, 50}, {50, 49}};
   CHECK(refusal(variant, problem) ==
-        "group 1 has -1 rows, and room for 50: a count must be 0 to the capacity");
+        "group 1 has -1 rows, but room for 50: a count must be from 0 to the capacity");
   problem.groups = {{0, 50}, {51, 60}};
   CHECK(refusal(variant, problem) ==
-        "group 1 begins at row 51, and its room at row 50: group g must begin at row g times the capacity");
+        "group 1 begins at row 51, but its room begins at row 50: group g must begin at row g times the "
+        "capacity");
   problem.groups = {{0, 50}};
   CHECK(refusal(variant, problem) ==
-        "there are 1 groups, and A has room for 2: M must be the number of groups times the capacity");
+        "there are 1 groups, but A has room for 2: M must be the number of groups times the capacity");
   problem = right;
   problem.capacity = 30;
   problem.groups.clear();
   CHECK(refusal(variant, problem) ==
-        "groups have room for 30 rows each, and A has 100: M must be a multiple of the capacity");
+        "groups have room for 30 rows each, but A has 100: M must be a multiple of the capacity");
   problem.capacity = -50;
   CHECK(refusal(variant, problem) == "groups have room for -50 rows each: the capacity must be at least 1");
   problem = right;

@@ -183,26 +183,26 @@ TEST_CASE("groups that no tensor map can describe are refused before anything ru
   };
   CHECK(with([](PlacedGroup&) {}).empty());
   CHECK(with([](PlacedGroup& group) { group.rows = -3; }) ==
-        "group 1 has -3 rows: a group has none, or more");
+        "group 1 has -3 rows: a group must have at least 0");
   CHECK(with([](PlacedGroup& group) { group.rows = 2147483647; }) ==
-        "group 1 has 2147483647 rows: a group has at most 1073741824");
+        "group 1 has 2147483647 rows: a group must have at most 1073741824");
   CHECK(with([](PlacedGroup& group) { group.a += 4; }) ==
         "A of group 1 begins 8 bytes after a multiple of 16: its address must be a multiple of 16");
   CHECK(with([](PlacedGroup& group) { group.d += 1; }) ==
         "D of group 1 begins 2 bytes after a multiple of 16: its address must be a multiple of 16");
   CHECK(with([](PlacedGroup& group) { group.b = nullptr; }) ==
-        "the address of B of group 1 is null, and the group has rows");
+        "the address of B of group 1 is null, but the group has rows");
   CHECK(with([](PlacedGroup& group) { group.a_pitch = 64; }) ==
-        "a row of A of group 1 begins 64 elements after the one before, and has K = 72: the pitch must be at "
-        "least K");
+        "a row of A of group 1 begins 64 elements after the previous row, but has K = 72: the pitch must be "
+        "at least K");
   CHECK(with([](PlacedGroup& group) { group.d_pitch = 44; }) ==
-        "a row of D of group 1 begins 44 elements after the one before: the pitch must be a multiple of 8, "
+        "a row of D of group 1 begins 44 elements after the previous row: the pitch must be a multiple of 8, "
         "which is 16 bytes");
   CHECK(with([](PlacedGroup& group) { group = {}; }).empty());  // nobody looks at the addresses of no rows
   gemm::Problem problem = problem_of(table, right, kN, kK, true);
   problem.known.pop_back();
   CHECK(refusal(variant, problem) ==
-        "the host knows 1 groups, and the table has 2: it must know all of them, or none");
+        "the host knows 1 groups, but the table has 2: it must know either all of them or none");
   problem = problem_of(table, right, kN, kK, false);
   CHECK(refusal(variant_named("host_maps"), problem).find("the host does not know the groups") !=
         std::string::npos);
@@ -213,6 +213,6 @@ TEST_CASE("groups that no tensor map can describe are refused before anything ru
   CHECK(refusal(variant, problem).find("the problem says both") != std::string::npos);
   gemm::Variant other = variant;
   other.groups = gemm::GroupForm::kRows;
-  CHECK(refusal(other, problem_of(table, right, kN, kK, true)).find("step 54 takes those") !=
+  CHECK(refusal(other, problem_of(table, right, kN, kK, true)).find("step 54 takes such groups") !=
         std::string::npos);
 }

@@ -213,7 +213,7 @@ class Examples(EmulateTest):
     def test_a_ring_as_in_step_11_and_its_speed(self):
         done = emulate(EXAMPLES["tma_ring"], "--seeds", "4")
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-        speed, tiles = re.search(r"(?m)^(\d+) k-tiles a second of CPU: (\d+) in [\d.]+ s of launches$", done.stdout).groups()
+        speed, tiles = re.search(r"(?m)^(\d+) k-tiles per second of CPU time: (\d+) in [\d.]+ s of launches$", done.stdout).groups()
         self.assertEqual(int(tiles), 6 * 4 * 9)
         self.assertGreaterEqual(int(speed), 200)
         self.check_broken("tma_ring", "ONE_WARPGROUP")
@@ -237,7 +237,7 @@ class Examples(EmulateTest):
         self.check_right("histogram")
         report = self.check_broken("histogram", "PLAIN_ADD")
         self.assertIn("  bytes    bins + ", report)  # a __device__ variable, by its name
-        self.assertIn("  missing  an atomic at tests/own_kernel/histogram.cu:25 (atomicAdd, say)", report)
+        self.assertIn("  missing  an atomic at tests/own_kernel/histogram.cu:25 (atomicAdd, for example)", report)
 
     def test_a_scan_of_the_grid(self):
         self.check_right("grid_scan")
@@ -268,7 +268,7 @@ class Examples(EmulateTest):
         self.check_right("locked_sums")
         self.check_broken("locked_sums", "UNREAD_RESET")
         report = self.check_broken("locked_sums", "NO_FENCE")
-        self.assertRegex(report, r"missing  a release: atomic_ref::fetch_add at \S+ orders nothing before it, and the latest fence")
+        self.assertRegex(report, r"missing  a release: atomic_ref::fetch_add at \S+ does not order earlier accesses, and the latest fence")
 
     def test_partitions_of_warps(self):
         self.check_right("partitions")
@@ -480,7 +480,7 @@ class OwnKernels(EmulateTest):
         self.assertRegex(done.stderr, r"^livelock: .*a loop that does not end\n  where    own.cu:\d")
 
     def test_host_code_that_never_ends_is_stopped(self):
-        beside = "run for more than 0.2 s beside its launches"
+        beside = "run for more than 0.2 s outside its launches"
         for loop, said in (("while (true) {\n  }", {beside}), ("while (*seen == 0) usleep(1000);", {beside}),
                            # Between 4 s of launches a busy machine may spend 0.2 s as well.
                            ("while (true) k<<<1, 32>>>();", {beside, "launched kernels for more than 4 s"})):
@@ -489,7 +489,7 @@ class OwnKernels(EmulateTest):
                                 "void check_kernel(emulate::Run& run) {\n  volatile int* seen = &number;\n  (void)seen;\n"
                                 f"  k<<<1, 32>>>();\n  {loop}\n}}\n", "--seconds", "0.2")
             self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
-            self.assertIn(done.stderr, {f"error: the host code has {one}, as if it did not end; --seconds allows more\n"
+            self.assertIn(done.stderr, {f"error: the host code has {one}, and seems not to end; --seconds allows more\n"
                                         for one in said})
 
     def test_what_a_line_that_updates_lacks(self):
@@ -498,7 +498,7 @@ class OwnKernels(EmulateTest):
         for body, said in (("for (int n = 128; n > 0; n /= 2)\n    if (t < n) s[t] += s[t + n];\n", "a barrier between the reads and the writes of "
                             "own.cu:6: thread "),
                            ("\n  s[t] = s[(t + 1) % 256];\n", "a barrier between the reads and the writes of own.cu:6: thread "),
-                           ("\n  s[t / 8] += t;\n", "an atomic at own.cu:6 (atomicAdd, say)")):
+                           ("\n  s[t / 8] += t;\n", "an atomic at own.cu:6 (atomicAdd, for example)")):
             done = self.emulate("__global__ void k(int* out) {\n  __shared__ int s[256];\n  const int t = threadIdx.x;\n"
                                 f"  s[t] = t; __syncthreads();\n  {body}  out[t] = s[t];\n}}\n{check}")
             self.assertEqual(done.returncode, 3, done.stderr)
@@ -510,10 +510,10 @@ class OwnKernels(EmulateTest):
                 "int main() {\n  std::vector<int> v(64);\n  int local[64];\n  Parameters p{nullptr, {1, 2, 3, 4}};\n  (void)local;\n"
                 "  %s;\n  k<<<1, 64>>>(p);\n  return cudaDeviceSynchronize() == cudaSuccess ? 0 : 1;\n}\n")
         for pointer, said in (("p.x = (int*)malloc(256)", "bytes that host code has allocated"), ("p.x = new int[64]", "bytes into 256 bytes that host code"),
-                              ("p.x = v.data()", "bytes that host code has allocated"), ("p.x = local", "a variable on the stack of the host")):
+                              ("p.x = v.data()", "bytes that host code has allocated"), ("p.x = local", "a variable on the host's stack")):
             done = self.emulate(text.replace("%s", pointer))
             self.assertEqual(done.returncode, 3, pointer + done.stdout + done.stderr)
-            self.assertRegex(done.stderr, rf"(?m)^global-out-of-bounds: a write of 4 bytes of the host's memory in a kernel\n  where    own.cu:5\n"
+            self.assertRegex(done.stderr, rf"(?m)^global-out-of-bounds: a kernel makes a write of 4 bytes in the host's memory\n  where    own.cu:5\n"
                                           rf"  by .*\n  address  .*{said}")
         for pointer in ("cudaMalloc(&p.x, 256)", "cudaMallocHost(&p.x, 256)"):
             done = self.emulate(text.replace("%s", pointer))
@@ -540,7 +540,7 @@ class OwnKernels(EmulateTest):
         file = self.folder / "two\nlines.cu"
         file.write_text(kernel + check)
         done = emulate(file)
-        self.assertEqual((done.returncode, done.stderr), (2, "tools/emulate: error: the file's name holds a line break; "
+        self.assertEqual((done.returncode, done.stderr), (2, "tools/emulate: error: the file's name contains a line break; "
                                                              "give it another name.\n"))
 
     def test_the_kit_is_made_again(self):
@@ -570,7 +570,7 @@ class OwnKernels(EmulateTest):
 
     def test_host_code_that_crashes_is_told_in_one_sentence(self):
         program = "tools/emulate: error: the program of own.cu was ended by "
-        for ending, said in (("throw 42;", "error: an exception that is no std::exception was thrown"),
+        for ending, said in (("throw 42;", "error: an exception that is not a std::exception was thrown"),
                              ("return 5 / zero;", program + "SIGFPE: a division by zero."),
                              ("return strlen(zero ? \"\" : (char*)(long)zero);", program + "SIGSEGV: it touched memory")):
             done = self.host_code(ending)

@@ -145,7 +145,7 @@ class Exercise(SandboxTest):
         self.assert_refused(self.exercise("01", "gone"), "01_naive has no exercises that are checked")
         self.assert_refused(self.exercise("02", "gonne"), "no exercise 'gonne'; did you mean gone?", "gone three_lines")
         self.assert_refused(self.exercise("02", "gone", "chek"), "'chek' is none of", "did you mean check?")
-        self.assert_refused(self.exercise("02", "gone", "check", "now"), "'now' is too much")
+        self.assert_refused(self.exercise("02", "gone", "check", "now"), "'now' is one argument too many")
         self.assert_refused(self.exercise("02", "gone", "--force"), "unknown argument '--force'", "--restart")
         for arguments in (("--restart",), ("02", "--restart")):
             self.assert_refused(self.exercise(*arguments), "--restart needs to know what", "STEP NAME --restart")

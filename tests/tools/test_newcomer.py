@@ -179,7 +179,7 @@ class Machines(SandboxTest):
                 done = subprocess.run(["bash", "-c", f'ulimit -v {limit}; exec "$@"', "bash", python_with("jsonschema"), "-B",
                                        ROOT / "tools" / tool, "--help"], capture_output=True, text=True, check=False,
                                       stdin=subprocess.DEVNULL)
-                if "the memory does not suffice" in done.stderr:
+                if "there is not enough memory" in done.stderr:
                     refused += 1
                     self.assertEqual((done.returncode, len(done.stderr.splitlines())), (2, 1), done.stderr)
         self.assertGreater(refused, 0)

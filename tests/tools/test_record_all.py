@@ -111,7 +111,7 @@ class RecordAll(SandboxTest):
         self.add("other_h200", [((64, 64, 64), "")], variants=("a", "old"))
         before = (self.results / "other_h200.json").read_text()
         done = self.run_all()
-        self.assertIn("other_h200: left as it is, for there is no 15:old today", done.stdout)
+        self.assertIn("other_h200: left as it is, because there is no 15:old today", done.stdout)
         self.assertEqual(((self.results / "other_h200.json").read_text(), self.calls()), (before, []))
 
     def test_a_failed_run_keeps_the_old_record_and_says_why(self):

@@ -70,7 +70,7 @@ class Diff(Records):
         self.assertTrue(rows["17_ping_pong"].endswith("within the intervals"), rows)
         self.assertTrue(rows["cuBLASLt"].endswith("1 1 (reference)"), rows)
         text = self.printed("diff", self.a, self.b)
-        self.assertIn("Two runs: their times are shown and not compared. Compared are speeds relative to cuBLASLt best", text)
+        self.assertIn("Two runs: their times are shown but not compared. What is compared are speeds relative to cuBLASLt best", text)
         self.assertIn("A: docs/results/a.json, Test GPU, 2025-01-02, commit abc1234, cuBLAS 13.1, normal inputs", text)
         self.assertIn("B: docs/results/b.json, Test GPU, 2025-02-03", text)
 
@@ -467,8 +467,8 @@ class Counters(Records):
         self.assertEqual(made(good).returncode, 0)
         cycles = {"sm__cycles_elapsed.max": "5", "gpu__time_duration.sum": "0"}
         self.assertEqual(made({**good, **cycles}).returncode, 0)
-        for values, part in (({metrics[0]: "101"}, "it must be at most 100"), ({metrics[1]: "nan"}, "no counter is that"),
-                             ({metrics[1]: "inf"}, "no counter is that"), ({metrics[1]: "-1"}, "no counter is that"),
+        for values, part in (({metrics[0]: "101"}, "it must be at most 100"), ({metrics[1]: "nan"}, "a counter cannot have this value"),
+                             ({metrics[1]: "inf"}, "a counter cannot have this value"), ({metrics[1]: "-1"}, "a counter cannot have this value"),
                              ({metrics[1]: ""}, "where a number should be"), ({metrics[1]: None}, "where a number should be")):
             done = made({**good, **values})
             self.assertEqual((done.returncode, len(done.stderr.splitlines()), done.stdout), (2, 1, ""), done.stderr)

@@ -47,8 +47,8 @@ class Steps(SandboxTest):
         self.assert_refused(self.run_tool("run", "01", "--backend"), "gpu or emulator")
 
     def test_an_argument_too_many_is_refused(self):
-        self.assert_refused(self.run_tool("format", "--check", "x.cpp"), "'x.cpp' is too much", "--check")
-        self.assert_refused(self.run_tool("lint", "--text", "x.cpp"), "'x.cpp' is too much", "--text")
+        self.assert_refused(self.run_tool("format", "--check", "x.cpp"), "'x.cpp' is one argument too many", "--check")
+        self.assert_refused(self.run_tool("lint", "--text", "x.cpp"), "'x.cpp' is one argument too many", "--text")
 
     def test_help_is_the_first_comment(self):
         for tool in ("run", "test", "compare", "profile", "measuring", "diff-steps", "bootstrap", "format", "lint"):
@@ -509,7 +509,7 @@ class Test(SandboxTest):
             self.assert_refused(self.run_tool("test", "emulator", "--", *arguments), *texts)
         self.assertEqual(self.calls(), [])
         self.fake("ctest", "echo 'RegularExpression::compile(): Unmatched [].'")  # and the status is 0
-        self.assert_refused(self.run_tool("test", "emulator", "--", "-R", "["), "in '-R [' stands a regular expression")
+        self.assert_refused(self.run_tool("test", "emulator", "--", "-R", "["), "'-R [' contains a regular expression")
         self.assertEqual(self.built(), [])
 
     def test_a_help_that_cannot_be_written_ends_there(self):

@@ -248,14 +248,15 @@ int run_program(const gemm::Step& step, const Exercise& exercise) {
     const Verdict verdict = check(step, exercise);
     const std::string& what = verdict.outcome.what;
     if (what == kPassed) {
-      fmt::print("solved: right in {} runs, bit for bit", verdict.runs);
-      if (!exercise.rules.empty()) fmt::print(", and it does what was asked for");
+      fmt::print("solved: the result is right in {} runs, bit for bit", verdict.runs);
+      if (!exercise.rules.empty())
+        fmt::print(", and the kernel meets the other requirements of the exercise");
       fmt::print("\ntools/exercise {} {} solution compares it with the step's kernel.\n", exercise.step,
                  exercise.name);
       return harness::kExitOk;
     }
     if (what == kRule) {
-      fmt::print("right in {} runs, but {}\n", verdict.runs, verdict.outcome.report);
+      fmt::print("the result is right in {} runs, but {}\n", verdict.runs, verdict.outcome.report);
     } else {
       fmt::print("{} {}, schedule seed {}, completion {}{}{}\n\n{}\n", verdict.run.variant, verdict.run.shape,
                  verdict.schedule.seed, to_string(verdict.schedule.completion),
@@ -266,7 +267,7 @@ int run_program(const gemm::Step& step, const Exercise& exercise) {
     }
     fmt::print("\nnot solved yet: {}. tools/exercise {} {} hint helps.\n",
                what == kMismatch  ? "the result is wrong"
-               : what == kRule    ? "the result is right, but the exercise asks for more"
+               : what == kRule    ? "the result is right, but the exercise requires more"
                : what == kRefused ? "the kernel cannot be launched"
                                   : fmt::format("the emulator reports {}", what),
                exercise.step, exercise.name);

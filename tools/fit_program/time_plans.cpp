@@ -82,34 +82,34 @@ void time_plans(const Options& options) {
 int main(int argc, char** argv) {
   Options options;
   CLI::App app{
-      "Times plans of step 22 on random shapes. Each line says shape, tile, plan and microseconds, as "
-      "tools/fit_choice.py reads them.",
+      "Times plans of step 22 on random shapes. Each line of the output has shape, tile, plan and "
+      "microseconds, in the form that tools/fit_choice.py reads.",
       "time_plans"};
-  app.add_option("--shapes", options.shapes, "How many shapes")->required()->check(CLI::Range(1, 20000));
-  app.add_option("--seed", options.seed, "Seed of the shapes, one that no race reports")
+  app.add_option("--shapes", options.shapes, "Number of shapes")->required()->check(CLI::Range(1, 20000));
+  app.add_option("--seed", options.seed, "Seed of the shapes; choose one that no race reports")
       ->required()
       ->check(harness::seed_problem);
-  auto* const weights = app.add_flag(
-      "--weights", options.weights,
-      "Instead of the population: few rows and a layer of weights, M from 16 to 256, N to 49152 and "
-      "K to 16384");
-  app.add_option("--most-rows", options.most_rows, "Only shapes whose M or N is at most this; 0: all")
+  auto* const weights = app.add_flag("--weights", options.weights,
+                                     "Instead of the population, draw shapes with few rows and a layer of "
+                                     "weights: M from 16 to 256, N up to 49152 and K up to 16384");
+  app.add_option("--most-rows", options.most_rows,
+                 "Only time shapes whose M or N is at most this; 0 means all")
       ->capture_default_str()
       ->excludes(weights)
       ->check(CLI::Range(0, 16384));
-  app.add_option("--least-gflop", options.least_gflop, "Only shapes with at least as much work")
+  app.add_option("--least-gflop", options.least_gflop, "Only time shapes with at least this much work")
       ->capture_default_str()
       ->excludes(weights)
       ->check(CLI::Range(0.0, 3000.0));
-  app.add_option("--rounds", options.rounds, "Launches of each plan")
+  app.add_option("--rounds", options.rounds, "Number of launches of each plan")
       ->capture_default_str()
       ->check(CLI::Range(3, 1000));
   return harness::run_program(app, argc, argv, [&] {
     const harness::DeviceInfo device = harness::device_info();
     if (!gemm::runs_on(gemm::Architecture::kSm90a, device.compute_capability))
       throw harness::Error(
-          fmt::format("the plans are of kernels for compute capability 9.0, but {} has {}.{}", device.name,
-                      device.compute_capability / 10, device.compute_capability % 10));
+          fmt::format("the plans are for kernels that need compute capability 9.0, but {} has {}.{}",
+                      device.name, device.compute_capability / 10, device.compute_capability % 10));
     time_plans(options);
     return harness::kExitOk;
   });

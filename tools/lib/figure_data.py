@@ -27,7 +27,7 @@ def _raster_problems(data):
     for index, order in enumerate(data["orders"]):
         place = f"orders[{index}]"
         if names[index] in names[:index]:
-            yield f"{place}: {names[index]} is there twice"
+            yield f"{place}: {names[index]} occurs twice"
         if max(order["tiles"]) >= rows * columns:
             yield f"{place}: {names[index]} visits a tile that D does not have"
         first = [divmod(tile, columns) for tile in order["tiles"][:data["sms"]]]
@@ -50,7 +50,7 @@ def _timeline_problems(trace):
             if event["pid"] not in processes or (event["pid"], event["tid"]) not in threads:
                 yield f"{place} belongs to a process or thread without a name"
             if event["name"] not in SPANS:
-                yield f"{place}.name is '{event['name']}'; known are {', '.join(SPANS)}"
+                yield f"{place}.name is '{event['name']}'; the known ones are {', '.join(SPANS)}"
             # An engine says whose work it is; what a consumer multiplies or stores belongs to a tile.
             needed = ("cta",) if event["pid"] >= SM_PROCESS else ("tile",) if event["name"] in ("multiply", "epilogue", "store") else ()
             for name in needed:

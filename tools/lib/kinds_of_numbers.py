@@ -138,7 +138,7 @@ def make_noted(specification, document):
         raise UserError(f"the note lacks {' and '.join(missing)}.")
     wrong = set(fields) - {*NOTED, "mode", "kernels"}
     if wrong:
-        raise UserError(f"a note has no field '{min(wrong)}'; known are {', '.join(NOTED)}, mode and kernels.")
+        raise UserError(f"a note has no field '{min(wrong)}'; the known ones are {', '.join(NOTED)}, mode and kernels.")
     if not re.fullmatch(r"20\d\d-[01]\d-[0-3]\d", fields["date"]) or not re.fullmatch(r"[0-9a-f]{7,40}", fields["commit"]):
         raise UserError("a note has its date as 2026-11-25 and its commit as 7 or more hexadecimal digits.")
     if fields.get("kernels", "gone") != "gone":

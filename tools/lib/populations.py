@@ -91,7 +91,7 @@ def history():
     found = {}
     for number, line in enumerate(lines, 2):
         if None in line or None in line.values() or line["name"] in found:
-            raise UserError(f"{relative(HISTORY)} is damaged: line {number} has too few or too many values, or its name is there twice.")
+            raise UserError(f"{relative(HISTORY)} is damaged: line {number} has too few or too many values, or its name occurs twice.")
         found[line["name"]] = {key: _number(line, key, number) if key.startswith(tuple(WORST)) else text for key, text in line.items()}
     return found
 
@@ -108,7 +108,7 @@ def _number(line, key, number):
     except ValueError:
         value = math.nan
     if key.endswith("_count") or not 0 < value <= 10000:
-        raise UserError(f"{relative(HISTORY)} is damaged: in line {number}, {key} is '{text}', which is no such number.")
+        raise UserError(f"{relative(HISTORY)} is damaged: in line {number}, {key} is '{text}', which is not such a number.")
     return value
 
 

@@ -76,7 +76,7 @@ def _flush(stream):
 def _unexpected(kind, error, trace):
     """What no tool catches. Memory may end in any import, where Python would show its own lines and end with status 1."""
     if issubclass(kind, MemoryError) or (issubclass(kind, ImportError) and "failed to map" in str(error)):
-        print(f"{os.path.basename(sys.argv[0])}: error: the memory does not suffice; raise its limit (ulimit -v).", file=sys.stderr)
+        print(f"{os.path.basename(sys.argv[0])}: error: there is not enough memory; raise its limit (ulimit -v).", file=sys.stderr)
         os._exit(2)
     sys.__excepthook__(kind, error, trace)
 

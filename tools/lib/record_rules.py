@@ -66,7 +66,7 @@ def close(a, b, tolerance=1e-6):
 
 def _ratio_problems(place, ratio, expected=None):
     if not ratio["low"] <= ratio["median"] <= ratio["high"]:
-        yield f"{place}: the median {ratio['median']:g} is outside of its interval"
+        yield f"{place}: the median {ratio['median']:g} is outside its interval"
     elif expected and not all(close(ratio[key], expected[key]) for key in expected):
         yield (f"{place} is {ratio['median']:g} [{ratio['low']:g}, {ratio['high']:g}], but by the samples it is "
                f"{expected['median']:g} [{expected['low']:g}, {expected['high']:g}]")
@@ -127,7 +127,7 @@ def _shape_problems(place, shape, version):
     names = [identity(contestant) for contestant in contestants]
     for index, name in enumerate(names):
         if name in names[:index]:
-            yield f"{place}.contestants[{index}]: {' '.join(name).strip()} is there twice"
+            yield f"{place}.contestants[{index}]: {' '.join(name).strip()} occurs twice"
     for index, contestant in enumerate(contestants):
         yield from _sample_problems(f"{place}.contestants[{index}]", contestant, version, "samples_us",
                                     {"q1_us": 0.25, "median_us": 0.5, "q3_us": 0.75})
@@ -154,7 +154,7 @@ def timed_problems(record, place=""):
     sizes = [(shape["m"], shape["n"], shape["k"]) for shape in record["shapes"]]
     for index, shape in enumerate(record["shapes"]):
         if sizes[index] in sizes[:index]:
-            yield f"{place}shapes[{index}] is there twice"
+            yield f"{place}shapes[{index}] occurs twice"
         yield from _shape_problems(f"{place}shapes[{index}]", shape, record["schema"])
     # Usually the most that a shape had; of records that were cut or put together, about as many.
     counts = [rounds_of(shape["contestants"][0]) for shape in record["shapes"]]
@@ -168,7 +168,7 @@ def sweep_problems(record):
     places = [(cell["m"], cell["n"], cell["k"]) for cell in record["cells"]]
     for index, cell in enumerate(record["cells"]):
         if places[index] in places[:index]:
-            yield f"cells[{index}] is there twice"
+            yield f"cells[{index}] occurs twice"
         if cell["most_stages"] < 2 and not cell["limits"]:
             yield f"cells[{index}] has most_stages {cell['most_stages']}, two are needed, and no limit says why"
         if cell["k"] != 16 * cell["instructions"]:
@@ -211,7 +211,7 @@ def measuring_problems(record):
     for index, claim in enumerate(record["claims"]):
         place = f"claims[{index}]"
         if claim["key"] in keys[:index]:
-            yield f"{place}: {claim['key']} is there twice"
+            yield f"{place}: {claim['key']} occurs twice"
         if claim["against"] >= len(record["races"]):
             yield f"{place}.against is {claim['against']}, but there are {len(record['races'])} races"
         for name in ("kernel", "yardstick"):
@@ -230,7 +230,7 @@ def counters_problems(record):
         for at, one in enumerate(shape["contestants"]):
             place = f"shapes[{index}].contestants[{at}]"
             if names[at] in names[:at]:
-                yield f"{place}: {' '.join(names[at]).strip()} is there twice"
+                yield f"{place}: {' '.join(names[at]).strip()} occurs twice"
             for field in record["metrics"]:
                 if field not in one["counters"]:
                     yield f"{place}.counters lacks the field '{field}'"
@@ -248,7 +248,7 @@ def roofline_problems(record):
     for index, figure in enumerate(record["figures"]):
         parameters = figure["parameters"]
         if (figure["name"], parameters) in known:
-            yield f"figures[{index}]: {figure['name']} with these parameters is there twice"
+            yield f"figures[{index}]: {figure['name']} with these parameters occurs twice"
         known.append((figure["name"], parameters))
         wanted = [*PARAMETERS.get(figure["name"], []), *(["conflict_ways"] if parameters.get("pattern") == "stride" else [])]
         for name in wanted:

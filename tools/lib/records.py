@@ -15,7 +15,7 @@ SCHEMAS = (1, 2)  # as the programs write it; as tools/records compact leaves it
 
 def nearest(word, known):
     """"; did you mean X? Known are ..." for a misspelt word."""
-    return f"did you mean '{nearest_word(word, known)}'? Known are: {', '.join(known)}." if known else "none is known."
+    return f"did you mean '{nearest_word(word, known)}'? The known ones are: {', '.join(known)}." if known else "none is known."
 
 
 def relative(path):
@@ -45,7 +45,7 @@ def read_text(path, what):
     except OSError as error:
         raise UserError(f"{what} {relative(path)} cannot be read: {error.strerror}.") from None
     except UnicodeDecodeError as error:
-        raise UserError(f"{what} {relative(path)} is no text: byte {error.start} is not UTF-8.") from None
+        raise UserError(f"{what} {relative(path)} is not text: byte {error.start} is not UTF-8.") from None
 
 
 def read_json(path, what="the record"):
@@ -69,7 +69,7 @@ def _read(path):
         raise UserError(f"{relative(path)} is not a record of schema {' or '.join(map(str, SCHEMAS))}.")
     kind = kind_of(record)
     if kind is None:
-        raise UserError(f"{relative(path)} is no record that is known here; it would have one of {', '.join(FIELDS)}.")
+        raise UserError(f"{relative(path)} is not a record of a known kind; such a record has one of {', '.join(FIELDS)}.")
     return record, kind
 
 

@@ -18,7 +18,7 @@ UNPRINTABLE = re.compile("[\0-\x1f\ud800-\udfff]")
 def parse(text):
     """What JSON `text` holds. Raises ValueError, as json.loads does, for NaN and for what is nested too deeply as well."""
     def refuse(word):
-        raise ValueError(f"{word} is no number of JSON")
+        raise ValueError(f"{word} is not a number in JSON")
 
     try:
         value = json.loads(text, parse_constant=refuse)

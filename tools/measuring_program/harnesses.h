@@ -1,4 +1,4 @@
-// Ways of timing that are found in the wild, each wrong in one thing. Nothing here is used to publish a
+// Ways of timing that are common elsewhere, each wrong in one thing. Nothing here is used to publish a
 // number.
 #pragma once
 

@@ -1,4 +1,4 @@
-// measuring: times one kernel in ways that are found in the wild and in this project's way, in one process.
+// measuring: times one kernel in ways that are common elsewhere and in this project's way, in one process.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -145,7 +145,7 @@ int execute(const Options& options) {
     throw harness::Error(fmt::format("step 15 needs compute capability 9.0, but {} has {}.{}", device.name,
                                      device.compute_capability / 10, device.compute_capability % 10));
   if (const std::string problem = harness::baselines_problem(); !problem.empty())
-    throw harness::Error("without cuBLAS there is nothing to compare with: " + problem);
+    throw harness::Error("without cuBLAS there is nothing to compare the kernel with: " + problem);
   if (!options.json.empty()) harness::check_writable(options.json);
   const Run run = Measurement(options, device).execute();
   fmt::print("{}", measuring::human_table(run));
@@ -157,13 +157,13 @@ int execute(const Options& options) {
 
 int main(int argc, char** argv) {
   Options options;
-  CLI::App app{"Times step 15 and cuBLAS in ways that are found in the wild and in this project's way.",
+  CLI::App app{"Times step 15 and cuBLAS in ways that are common elsewhere, and in this project's way.",
                "measuring"};
   app.add_option("shape", options.shape, "MxNxK, or one number of three digits or more for a cube")
       ->capture_default_str();
   app.add_option("--in-cache", options.in_cache, "The shape whose buffers fit in the L2")
       ->capture_default_str();
-  app.add_option("--weak", options.weak, "The shape at which cuBLAS's default is compared with")
+  app.add_option("--weak", options.weak, "The shape at which the kernel is compared with cuBLAS's default")
       ->capture_default_str();
   app.add_option("--seconds", options.seconds, "Time budget of each of this project's races")
       ->capture_default_str()

@@ -90,22 +90,24 @@ void declare(CLI::App& app, Options& options) {
   app.add_option("--seed", options.seed, "Seed of the inputs")
       ->capture_default_str()
       ->check(harness::seed_problem);
-  app.add_option("--seeds", options.seeds, "Schedules to try, besides earliest and latest")
+  app.add_option("--seeds", options.seeds, "Number of schedules to try, besides earliest and latest")
       ->capture_default_str()
       ->check(CLI::Range(1, 1000000));
-  app.add_option("--schedule-seed", options.schedule_seed, "One schedule: the one that a report named")
+  app.add_option("--schedule-seed", options.schedule_seed,
+                 "Run one schedule: the one that a report has named")
       ->check(harness::seed_problem);
   app.add_option("--completion", options.completion,
-                 "Asynchronous operations complete: random, earliest, latest")
+                 "When asynchronous operations complete: random, earliest or latest")
       ->capture_default_str()
       ->check(CLI::IsMember({"random", "earliest", "latest"}));
   app.add_option("--elect", options.elect,
-                 "The lane that elect.sync chooses: any (the seed's choice), lowest (as Hopper GPUs do)")
+                 "The lane that elect.sync chooses: any (the seed decides) or lowest (as on Hopper GPUs)")
       ->capture_default_str()
       ->check(CLI::IsMember({"any", "lowest"}));
   app.add_option("--sms", options.sms, "Number of SMs")->capture_default_str()->check(CLI::Range(1, 1024));
   app.add_option("--seconds", options.seconds,
-                 "A launch that runs for longer is reported as a livelock, and host code that does is ended")
+                 "Limit for a launch, after which it is reported as a livelock, and for host code, which is "
+                 "then ended")
       ->capture_default_str()
       ->check(harness::seconds_problem);
   app.add_flag("--counters", options.counters,
@@ -113,12 +115,12 @@ void declare(CLI::App& app, Options& options) {
   app.add_option("--trace", options.trace,
                  "Record one run as a timeline and write it to this file, for Perfetto")
       ->check(harness::file_problem);
-  app.add_option("--trace-ctas", options.trace_ctas, "CTAs on the timeline")
+  app.add_option("--trace-ctas", options.trace_ctas, "Number of CTAs on the timeline")
       ->capture_default_str()
       ->check(CLI::Range(1, 64));
   app.add_option("--allow", options.allow, "Switch off rules that are stricter than the PTX ISA")
       ->delimiter(',');
-  app.add_option("--strict", options.strict, "Switch on rules that are off unless asked for")->delimiter(',');
+  app.add_option("--strict", options.strict, "Switch on rules that are off by default")->delimiter(',');
 }
 
 /// What Run::work was told, and the CPU time of the launches.
@@ -141,8 +143,8 @@ HostCode host_code;
   if (!host_code.is_running || std::this_thread::get_id() != host_code.thread ||
       emulator::is_running_grid()) {
     harness::complain(
-        fmt::format("error: {} was called where it cannot be followed: in a kernel or in another thread of "
-                    "the host code\n",
+        fmt::format("error: {} was called in a kernel or in another thread of the host code, where the "
+                    "emulator cannot follow it\n",
                     ending.empty() ? "exit(0)" : ending));
     std::_Exit(harness::kExitUsage);
   }
@@ -298,7 +300,7 @@ int check(const Options& options) {
              harness::counted(options.counters ? 1 : schedules.size(), "schedule"), options.sms,
              passed.count());
   for (const auto& [unit, count] : speed.work) {
-    fmt::print("{:.0f} {} a second of CPU: {} in {:.2f} s of launches\n",
+    fmt::print("{:.0f} {} per second of CPU time: {} in {:.2f} s of launches\n",
                static_cast<double>(count) / std::max(speed.cpu_seconds, 1e-6), unit, count,
                speed.cpu_seconds);
   }
@@ -329,7 +331,7 @@ int main(int argc, char** argv) {
     emulate::detail::arguments_of_main.assign(argv + i + 1, argv + argc);
     argc = i;
   }
-  CLI::App app("Runs a kernel's file on the emulator, under many schedules.", "tools/emulate FILE.cu");
+  CLI::App app("Runs a file with a kernel on the emulator, under many schedules.", "tools/emulate FILE.cu");
   declare(app, options);
   return harness::run_program(app, argc, argv, [&] {
     emulator::register_program_memory(&__start_emulate_bss, &__stop_emulate_bss);

@@ -33,17 +33,15 @@ HostWatch::HostWatch(double seconds)
           const bool launches_on = std::chrono::duration<double>(now - begin).count() > in_all;
           if ((on_host <= seconds && !launches_on) || end_) continue;
           // Not by the streams: the host's code may hold their locks.
-          const std::string sentence =
-              launches_on
-                  ? fmt::format(
-                        "error: the host code has launched kernels for more than {:g} s, as if it did not "
-                        "end; "
-                        "--seconds allows more\n",
-                        in_all)
-                  : fmt::format(
-                        "error: the host code has run for more than {:g} s beside its launches, as if it did "
-                        "not end; --seconds allows more\n",
-                        seconds);
+          const std::string sentence = launches_on
+                                           ? fmt::format(
+                                                 "error: the host code has launched kernels for more than "
+                                                 "{:g} s and seems not to end; --seconds allows more\n",
+                                                 in_all)
+                                           : fmt::format(
+                                                 "error: the host code has run for more than {:g} s outside "
+                                                 "its launches and seems not to end; --seconds allows more\n",
+                                                 seconds);
           [[maybe_unused]] const auto written = write(STDERR_FILENO, sentence.data(), sentence.size());
           std::_Exit(harness::kExitUsage);
         }

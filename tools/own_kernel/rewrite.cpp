@@ -47,7 +47,7 @@ void rewrite_launches(const Preprocessed& source, std::vector<Edit>& edits) {
       if (end == std::string::npos || code[std::min(end, code.size() - 1)] == ';') break;
     }
     if (end >= code.size() || code.compare(end, 3, ">>>") != 0)
-      throw Refused(source.place(at) + ": a launch begins with <<< and has no >>>.");
+      throw Refused(source.place(at) + ": a launch begins with <<< but has no >>>.");
     const std::size_t begin = kernel_before(code, at);
     if (begin == at) {
       edits.push_back({at, at + 3, " ->* ::emulator_cuda::configured("});
@@ -268,9 +268,8 @@ std::string rewrite(const std::string& file, const std::string& path) {
         "run); }\n";
   } else {
     throw Refused(path +
-                  " has kernels and nothing that runs them: write 'void check_kernel(emulate::Run& run)' "
-                  "that allocates, "
-                  "launches and checks (docs/emulator/bring-your-own-kernel.md), or a main.");
+                  " has kernels but nothing that runs them: write 'void check_kernel(emulate::Run& run)' "
+                  "that allocates, launches and checks (docs/emulator/bring-your-own-kernel.md), or a main.");
   }
   return "#include \"own_kernel/emulate.h\"\n#line 1 \"" + path + "\"\n" + edited(text, edits) + "\n" +
          trailer;

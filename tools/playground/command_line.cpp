@@ -50,8 +50,8 @@ std::uint64_t parse_number(const std::string& what, const std::string& text, std
   std::uint64_t value = 0;
   const auto [parsed, status] = std::from_chars(begin, end, value, hexadecimal ? 16 : 10);
   if (begin == end || parsed != end || status != std::errc() || value > most) {
-    throw harness::Error(fmt::format("{} is '{}'; it must be a whole number from 0 to {}, decimal or 0x...",
-                                     what, text, most));
+    throw harness::Error(fmt::format(
+        "{} is '{}'; it must be a whole number from 0 to {}, in decimal or as 0x...", what, text, most));
   }
   return value;
 }

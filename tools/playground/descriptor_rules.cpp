@@ -41,23 +41,24 @@ void examine_swizzled(const ptx::MatrixDescriptor& d, std::uint32_t rows, Descri
   }
   if (pattern_row != 0) {
     findings.odd.push_back(
-        fmt::format("row 0 lies on row {} of the swizzle's pattern, which begins at multiples of {}: right "
-                    "only if it is row {} of a tile that begins there",
+        fmt::format("row 0 lies on row {} of the swizzle's pattern, which begins at multiples of {}: this is "
+                    "right only if it is row {} of a tile that begins there",
                     pattern_row, period, pattern_row));
   }
   if (d.base_offset != 0) {
-    findings.odd.push_back(
-        fmt::format("a base offset of {}: only for a tile that does not start on a multiple of {}",
-                    d.base_offset, period));
+    findings.odd.push_back(fmt::format(
+        "the base offset is {}, but only a tile that does not start at a multiple of {} needs one",
+        d.base_offset, period));
   }
   if (rows > kBlockRows && d.stride_bytes < period) {
     findings.wrong.push_back(
         fmt::format("the stride is {} bytes, so rows 8 to 15 overlap rows 0 to 7; 8 rows of {} bytes are {}",
                     d.stride_bytes, span, period));
   } else if (d.stride_bytes % period != 0) {
-    findings.odd.push_back(fmt::format(
-        "the stride is {} bytes, no multiple of {}: rows 8 to 15 start inside the swizzle's pattern",
-        d.stride_bytes, period));
+    findings.odd.push_back(
+        fmt::format("the stride is {} bytes, which is not a multiple of {}: rows 8 to 15 start inside the "
+                    "swizzle's pattern",
+                    d.stride_bytes, period));
   } else if (d.stride_bytes != period) {
     findings.odd.push_back(fmt::format("the stride is {} bytes; in a dense tile, as TMA writes it, it is {}",
                                        d.stride_bytes, period));
@@ -71,7 +72,8 @@ void examine_swizzled(const ptx::MatrixDescriptor& d, std::uint32_t rows, Descri
 
 void examine_plain(const ptx::MatrixDescriptor& d, std::uint32_t rows, DescriptorFindings& findings) {
   if (d.base_offset != 0)
-    findings.wrong.push_back("a base offset without a swizzle; it exists for swizzled layouts only");
+    findings.wrong.push_back(
+        "there is a base offset but no swizzle; only swizzled layouts have a base offset");
   if (d.leading_bytes < kBlockBytes) {
     findings.wrong.push_back(
         fmt::format("the leading offset is {} bytes, so k 8 to 15 overlap k 0 to 7; blocks of 8 rows x 16 "
@@ -85,12 +87,14 @@ void examine_plain(const ptx::MatrixDescriptor& d, std::uint32_t rows, Descripto
                     d.stride_bytes));
   }
   if (rows > kBlockRows && d.leading_bytes == d.stride_bytes && d.leading_bytes >= kBlockBytes) {
-    findings.wrong.push_back(fmt::format(
-        "leading offset and stride are both {} bytes: the block after block 0 along K is the one below it",
-        d.leading_bytes));
+    findings.wrong.push_back(
+        fmt::format("the leading offset and the stride are both {} bytes: the block after block 0 along K is "
+                    "the one below it",
+                    d.leading_bytes));
   }
   if (d.leading_bytes % kBlockBytes != 0 || d.stride_bytes % kBlockBytes != 0)
-    findings.odd.push_back("leading offset or stride is no multiple of 128 bytes, the size of a block");
+    findings.odd.push_back(
+        "the leading offset or the stride is not a multiple of 128 bytes, the size of a block");
 }
 
 }  // namespace
@@ -111,9 +115,9 @@ DescriptorFindings examine_descriptor(std::uint64_t bits, std::uint32_t rows) {
     const std::uint64_t value =
         bits >> range.first & ((std::uint64_t{1} << (range.last - range.first + 1)) - 1);
     if (value != 0) {
-      findings.wrong.push_back(
-          fmt::format("bits {} to {} hold {:#x}; no field of a wgmma descriptor is there, they are 0",
-                      range.first, range.last, value));
+      findings.wrong.push_back(fmt::format(
+          "bits {} to {} hold {:#x}, but they belong to no field of a wgmma descriptor and must be 0",
+          range.first, range.last, value));
     }
   }
   if (d.swizzle == ptx::Swizzle::kNone) {

@@ -110,7 +110,8 @@ std::vector<Event> parse_script(const std::string& text) {
     const bool repeats = event.verb == Verb::kArrive;
     for (std::uint32_t i = 0; i < (repeats ? event.value : 1); ++i) events.push_back(event);
     if (events.size() > kMostEvents)
-      throw harness::Error(fmt::format("the script has more than {} events; that many are run", kMostEvents));
+      throw harness::Error(
+          fmt::format("the script has more than {} events; use at most that many", kMostEvents));
     if (event.verb == Verb::kComplete) {
       space += (event.value + kCopyAlignment - 1) / kCopyAlignment * kCopyAlignment;
       sizes.insert(event.value);
@@ -119,8 +120,8 @@ std::vector<Event> parse_script(const std::string& text) {
             fmt::format("the script's copies have more than {} different sizes; use fewer", kMaxCopySizes));
       if (space > kCopySpaceBytes) {
         throw harness::Error(
-            fmt::format("the script's copies bring more than {} bytes in all, which is what the "
-                        "program's shared memory holds; use fewer or smaller ones",
+            fmt::format("the script's copies bring more than {} bytes in all, but the program's shared "
+                        "memory holds only that much; use fewer or smaller copies",
                         kCopySpaceBytes));
       }
     }

@@ -11,10 +11,10 @@ namespace {
 namespace ptx = gemm::ptx;
 
 constexpr const char* kDescriptorFooter =
-    R"(wgmma reads its operands from shared memory, and 64 bits tell it where and how:
+    R"(wgmma reads its operands from shared memory, and a descriptor of 64 bits tells it where and how:
 
   bits  0-13  address of the first element, in units of 16 bytes
-  bits 16-29  leading offset: without a swizzle, from 8 elements of K to the next 8; else ignored along K
+  bits 16-29  leading offset: without a swizzle, from 8 elements of K to the next 8; with one, ignored along K
   bits 32-45  stride: from 8 rows to the next 8
   bits 49-51  base offset, 0 for a tile that starts the swizzle's pattern
   bits 62-63  swizzle: 0 none, 1 128 bytes, 2 64 bytes, 3 32 bytes
@@ -22,7 +22,7 @@ constexpr const char* kDescriptorFooter =
 (PTX ISA, "Asynchronous Warpgroup Level Matrix Shared Memory Layout: Matrix Descriptor Format". Blackwell's
 tcgen05 has another layout with the same name.) Operands here are bf16 and K-major, as in all steps.
 
-Without arguments an example is encoded.
+Without arguments, the command encodes an example.
 
   tools/play descriptor decode 0x4000004000010040
   tools/play descriptor encode --address 0x400 --swizzle 128        # leading offset and stride of a dense tile
@@ -61,9 +61,9 @@ bool show(std::uint64_t bits, std::uint32_t rows, Output& output) {
   }
   const DescriptorFindings findings = examine_descriptor(bits, rows);
   for (const std::string& note : findings.notes) output.text += "note: " + note + '\n';
-  for (const std::string& odd : findings.odd) output.text += "odd: " + odd + '\n';
+  for (const std::string& odd : findings.odd) output.text += "unusual: " + odd + '\n';
   for (const std::string& wrong : findings.wrong) output.text += "wrong: " + wrong + '\n';
-  if (findings.odd.empty() && findings.wrong.empty()) output.text += "nothing odd\n";
+  if (findings.odd.empty() && findings.wrong.empty()) output.text += "nothing is wrong\n";
   return findings.wrong.empty();
 }
 
@@ -81,24 +81,25 @@ std::uint32_t parse_field(const std::string& name, const std::string& text) {
 int descriptor(const std::vector<std::string>& arguments, Output& output) {
   if (arguments.empty())
     return example("descriptor", descriptor, "encode --address 0x420 --swizzle 128", output);
-  CLI::App app{"Decodes and encodes the descriptors that wgmma takes, and says what is wrong with them.",
+  CLI::App app{"Decodes and encodes wgmma's descriptors, and says what is wrong with them.",
                "tools/play descriptor"};
   app.require_subcommand(1);
   app.footer(kDescriptorFooter);
   std::string rows_text = "64";
-  CLI::App* decode = app.add_subcommand("decode", "From 64 bits in hexadecimal");
+  CLI::App* decode = app.add_subcommand("decode", "Decode 64 bits in hexadecimal");
   std::string bits_text;
   decode->add_option("bits", bits_text, "0x...")->required();
-  CLI::App* encode = app.add_subcommand("encode", "From its fields, in bytes");
+  CLI::App* encode = app.add_subcommand("encode", "Encode the fields, which are in bytes");
   std::string address = "0";
   std::string swizzle = "128";
   std::string leading;
   std::string stride;
   std::string base_offset = "0";
-  encode->add_option("--address", address, "Of the first element in shared memory")->capture_default_str();
+  encode->add_option("--address", address, "Address of the first element in shared memory")
+      ->capture_default_str();
   encode->add_option("--swizzle", swizzle, "none, 32, 64 or 128")->capture_default_str();
-  encode->add_option("--leading", leading, "Default: that of a dense tile");
-  encode->add_option("--stride", stride, "Default: that of a dense tile");
+  encode->add_option("--leading", leading, "Default: the value for a dense tile");
+  encode->add_option("--stride", stride, "Default: the value for a dense tile");
   encode->add_option("--base-offset", base_offset, "0 to 7")->capture_default_str();
   for (CLI::App* command : {decode, encode})
     command->add_option("--rows", rows_text, "Rows of the operand: 64 for A, N for B")->capture_default_str();

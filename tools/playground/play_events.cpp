@@ -21,14 +21,14 @@ namespace {
 constexpr const char* kEventsFooter =
     R"(Runs one launch of a step on the emulator and prints every event at its mbarriers, in the emulator's order:
 initialisation, expected bytes, arrivals, copies that are issued and bytes that arrive, waits that pass, phases
-that complete, and wgmma instructions. Waits of many threads for one phase are one line, where the first of them
-passes. The columns are the barrier's after the event: the phase that runs, arrivals and bytes that it misses.
+that complete, and wgmma instructions. Waits of many threads for one phase are one line, at the place where the first
+of them passes. The columns show the barrier after the event: its current phase, and the arrivals and bytes that are missing.
 "phase" is not an instruction: a phase has completed, and the next one begins.
 
   tools/play events 11                                       # a ring of two stages, five k-tiles
   tools/play events 11 --variant 128x128_stages3 --shape 128x128x512 --schedule-seed 7
   tools/play events 11 --shape 128x128x256 --completion latest
-  tools/play events 11 --json events.jsonl                  # one JSON object a line, for tools/figures/draw_mbarrier_events.py)";
+  tools/play events 11 --json events.jsonl                  # one JSON object per line, for tools/figures/draw_mbarrier_events.py)";
 
 constexpr const char* kUsualStep = "11";  // tools/play builds this one where none is named
 // More than a thousand lines are too many to read.
@@ -176,12 +176,13 @@ int events(const std::vector<std::string>& arguments, Output& output) {
   std::string completion = "random";
   std::string json;
   app.add_option("step", step_name, "A step with mbarriers: 09 and later")->capture_default_str();
-  app.add_option("--variant", variant_name, "Of the step; its default, for step 11 128x128_stages2");
-  app.add_option("--shape", shape_text, "M x N x K; small is better")->capture_default_str();
-  app.add_option("--schedule-seed", seed, "Of the emulator's scheduler")->capture_default_str();
-  app.add_option("--completion", completion, "Copies and wgmma complete: random, earliest, latest")
+  app.add_option("--variant", variant_name,
+                 "Variant of the step (default: the step's own; for step 11, 128x128_stages2)");
+  app.add_option("--shape", shape_text, "M x N x K; small shapes give short logs")->capture_default_str();
+  app.add_option("--schedule-seed", seed, "Seed of the emulator's scheduler")->capture_default_str();
+  app.add_option("--completion", completion, "When copies and wgmma complete: random, earliest or latest")
       ->capture_default_str();
-  app.add_option("--json", json, "Write the events to this file instead, one JSON object a line");
+  app.add_option("--json", json, "Write the events to this file instead, one JSON object per line");
   app.footer(kEventsFooter);
   return run(app, arguments, output, [&] {
     const std::vector<const gemm::Step*> steps = gemm::all_steps();

@@ -16,8 +16,8 @@ namespace play {
 namespace {
 
 constexpr const char* kDefaultScript = R"(init 2                # a phase takes two arrivals
-arrive_expect 1024    # the first one also expects 1024 bytes: a copy will bring them
-complete 512          # half of them are there
+arrive_expect 1024    # the first one also expects 1024 bytes, which a copy will bring
+complete 512          # half of them have arrived
 arrive                # the second arrival; 512 bytes are still missing
 complete 512          # the last bytes: phase 0 is complete, phase 1 begins with the same count
 wait parity 0         # so a wait for parity 0 passes
@@ -26,36 +26,36 @@ wait parity 1)";
 
 constexpr const char* kMbarrierFooter =
     R"(An mbarrier is a 64-bit object in shared memory that counts threads and bytes. It goes through phases. A phase
-is complete when no arrival and no byte is missing any more; the next phase begins at once, with the same
-number of arrivals. Phases are told apart by their parity: the first has parity 0, the next 1, then 0 again. A
-wait for parity p passes when the phase that runs now has the other parity.
+is complete when no arrival and no byte is missing any more. The next phase begins at once, with the same
+number of arrivals. Phases are distinguished by their parity: the first has parity 0, the next 1, then 0 again. A
+wait for parity p passes when the current phase has the other parity.
 
 Events, separated by commas, semicolons or lines; # begins a comment:
   init N           mbarrier.init: N arrivals complete a phase
-  arrive [N]       mbarrier.arrive; N of them in a row
-  expect N         mbarrier.expect_tx: this phase waits for N bytes more
-  arrive_expect N  mbarrier.arrive.expect_tx: both; expects first, then arrives
+  arrive [N]       mbarrier.arrive, N times in a row
+  expect N         mbarrier.expect_tx: this phase waits for N more bytes
+  arrive_expect N  mbarrier.arrive.expect_tx: expects N bytes and then arrives
   complete N       a copy of N bytes (TMA, a real one) signals the barrier: mbarrier's complete-tx
-  test P           mbarrier.test_wait.parity: is the phase of parity P complete? Never waits
-  wait P           mbarrier.try_wait.parity in a loop: waits until it is
+  test P           mbarrier.test_wait.parity: is the phase of parity P complete? It never waits
+  wait P           mbarrier.try_wait.parity in a loop: waits until it is complete
   inval            mbarrier.inval: the memory may be used for something else
 
-Without events a script of eight runs, with comments. One thread executes all events, so a wait for something
-that comes later in the script never ends. Try it.
+Without events, the command runs a script of eight events with comments. One thread executes all events, so a wait for
+something that comes later in the script never ends. Try it.
 
   tools/play mbarrier
   tools/play mbarrier init 1, wait 1            # a fresh barrier lets a wait for parity 1 pass
-  tools/play mbarrier init 1, arrive 2, test 0  # one thread too fast, and phase 0 looks incomplete again
+  tools/play mbarrier init 1, arrive 2, test 0  # one thread is too fast, and phase 0 looks incomplete again
   tools/play mbarrier init 1, complete 512, arrive_expect 512, wait 0   # bytes may come before they are expected
   tools/play mbarrier init 1, arrive_expect 512, complete 1024
   tools/play mbarrier init 2, arrive_expect 512, arrive, arrive
 
 The word: the PTX ISA ("mbarrier") documents what the object holds and in which ranges (counts below 2^20,
 bytes between -(2^20 - 1) and 2^20 - 1), and calls it opaque. The bits shown are those of an H200, found by
-looking (ptx/mbarrier_word.h), and the emulator keeps them alike: 1-20 minus the count, 21-41 minus the bytes
-missing, 43-62 minus the arrivals missing, 63 the parity. No program may rely on them. On a GPU the word is
-read behind mbarrier.inval, in a launch of its own for each event; the columns "wait" are what
-mbarrier.test_wait answers there, "answer" is the event's own.)";
+observation (ptx/mbarrier_word.h), and the emulator keeps the same bits: 1-20 minus the count, 21-41 minus the bytes
+missing, 43-62 minus the arrivals missing, 63 the parity. No program may rely on them. On a GPU, the word is
+read after mbarrier.inval, in a separate launch for each event. The columns "wait" show what mbarrier.test_wait
+answers there, and "answer" is the answer of the event itself.)";
 
 std::string read_file(const std::string& path) {
   std::ifstream file(path);
@@ -78,9 +78,9 @@ void refuse_undefined(const std::vector<Event>& events) {
                     events.front().text));
   for (const Event& event : events) {
     if (event.verb == Verb::kInit && (event.value == 0 || event.value > kMaxCount))
-      throw harness::Error(fmt::format("'{}': a phase takes 1 to {} arrivals", event.text, kMaxCount));
+      throw harness::Error(fmt::format("'{}': a phase must have 1 to {} arrivals", event.text, kMaxCount));
     if ((event.verb == Verb::kTest || event.verb == Verb::kWait) && event.value > 1)
-      throw harness::Error(fmt::format("'{}': a parity is 0 or 1", event.text));
+      throw harness::Error(fmt::format("'{}': a parity must be 0 or 1", event.text));
   }
 }
 
@@ -130,7 +130,7 @@ int mbarrier(const std::vector<std::string>& arguments, Output& output) {
                "tools/play mbarrier"};
   std::vector<std::string> words;
   std::string file;
-  app.add_option("events", words, "The script; without one, an example");
+  app.add_option("events", words, "The script (default: an example)");
   app.add_option("--file", file, "Read the script from this file");
   app.footer(kMbarrierFooter);
   return run(app, arguments, output, [&] {
@@ -165,7 +165,7 @@ int mbarrier(const std::vector<std::string>& arguments, Output& output) {
     }
     if (events[reached - 1].verb == Verb::kWait && result.observations[reached - 1].answer == 0) {
       output.errors +=
-          fmt::format("event {}, '{}': nothing that came before completes this phase; a kernel would hang\n",
+          fmt::format("event {}, '{}': no earlier event completes this phase, so a kernel would hang\n",
                       reached, events[reached - 1].text);
       return harness::kExitMismatch;
     }

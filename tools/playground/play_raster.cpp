@@ -19,13 +19,13 @@ constexpr const char* kRasterFooter =
     R"(A persistent kernel has one CTA per SM. CTA i takes tiles i, i + SMs, i + 2 SMs, ... of an order, so the first
 wave is the first tile of every CTA. The tiles are those of gemm::tile_at, which the kernels call.
 
-Without --order: a table. "rows" and "columns" count the rows and columns of tiles that the first wave touches; A
-and B are the bytes of these rows of A and of these rows of B (they are columns of D) over the whole of K. "all
-waves" adds up what each wave touches. "of asked" is the touched bytes' share of those that the SMs ask for: each
-tile asks for its own A and B. Everything else can be a hit in the L2; what is touched for the first time cannot.
+Without --order, the command prints a table. "rows" and "columns" count the rows and columns of tiles that the first
+wave touches; A and B are the bytes of these rows of A and of these rows of B (they are columns of D) over all of K.
+"all waves" adds up what each wave touches. "share" is the touched bytes' share of the bytes that the SMs request:
+each tile requests its own A and B. All other requests can hit in the L2; the first touch of a byte cannot.
 
-With --order: that order's row of the table, and a map of D, one character a tile: the last digit of the wave
-that multiplies it, counted from 0.
+With --order, it prints that order's row of the table and a map of D. The map has one character per tile, the last
+digit of the wave that multiplies the tile, counted from 0.
 
   tools/play raster
   tools/play raster --shape 4096x24576x1536 --tile 256x128
@@ -61,18 +61,22 @@ gemm::Raster parse_order(const std::string& text) {
         parse_number("the raster group of --order", text.substr(group.size()), kMostTile);
     if (rows > 0) return {gemm::RasterOrder::kGrouped, static_cast<int>(rows)};
   }
-  throw harness::Error(fmt::format(
-      "--order is '{}'; it must be along_n, along_m, hilbert or group and its rows, as group16", text));
+  throw harness::Error(
+      fmt::format("--order is '{}'; it must be along_n, along_m, hilbert or group with its number of rows, "
+                  "for example group16",
+                  text));
 }
 
 /// "128x256": rows and columns of a tile of D.
 gemm::TileShape parse_tile(const std::string& text) {
   const std::vector<std::string> parts = split(text, 'x');
   if (parts.size() != 2)
-    throw harness::Error(fmt::format("--tile is '{}'; it must be rows x columns, as 128x256", text));
+    throw harness::Error(fmt::format("--tile is '{}'; it must be rows x columns, for example 128x256", text));
   const std::uint64_t m = parse_number("the rows of --tile", parts[0], kMostTile);
   const std::uint64_t n = parse_number("the columns of --tile", parts[1], kMostTile);
-  if (m == 0 || n == 0) throw harness::Error(fmt::format("--tile is '{}'; a tile is not empty", text));
+  if (m == 0 || n == 0)
+    throw harness::Error(
+        fmt::format("--tile is '{}'; a tile must have at least one row and one column", text));
   return {static_cast<int>(m), static_cast<int>(n), 0};
 }
 
@@ -118,7 +122,7 @@ void print_table(const Schedule& schedule, const std::vector<NamedRaster>& raste
   output.text += fmt::format("a row of tiles needs {:.2f} MiB of A, a column {:.2f} MiB of B\n\n",
                              schedule.row_bytes() / kMiB, schedule.column_bytes() / kMiB);
   output.text += fmt::format("{:<8} {:>5} {:>8} {:>8} {:>8} {:>8} {:>10} {:>9}\n", "order", "rows", "columns",
-                             "A (MiB)", "B (MiB)", "sum", "all waves", "of asked");
+                             "A (MiB)", "B (MiB)", "sum", "all waves", "share");
   for (const auto& [name, raster] : rasters) {
     double bytes = 0;
     double asked = 0;
@@ -149,7 +153,7 @@ void print_map(const Schedule& schedule, const NamedRaster& named, Output& outpu
         static_cast<char>('0' + index / schedule.sms % 10);
   }
   print_table(schedule, {named}, output);
-  output.text += "\nD, a character for each tile: the last digit of its wave, the first wave is 0\n";
+  output.text += "\nD, with one character for each tile: the last digit of its wave (the first wave is 0)\n";
   for (const std::string& line : lines) output.text += line + "\n";
 }
 
@@ -179,7 +183,8 @@ std::string file_text(const Schedule& schedule) {
 
 int raster(const std::vector<std::string>& arguments, Output& output) {
   CLI::App app{
-      "Compares the orders of a persistent kernel's tiles: what is in flight together, and its bytes.",
+      "Compares the orders of a persistent kernel's tiles: which tiles are in flight together, and their "
+      "bytes.",
       "tools/play raster"};
   std::string shape = "8192x8192x8192";
   std::string tile = "128x256";
@@ -187,15 +192,16 @@ int raster(const std::vector<std::string>& arguments, Output& output) {
   std::string order;
   std::string json;
   app.add_option("--shape", shape, "M x N x K")->capture_default_str();
-  app.add_option("--tile", tile, "Of D, rows x columns")->capture_default_str();
-  app.add_option("--sms", sms, "That take tiles at the same time")->capture_default_str();
-  app.add_option("--order", order, "Map of this one: along_n, along_m, hilbert, group2, group16, ...");
+  app.add_option("--tile", tile, "Tile of D, rows x columns")->capture_default_str();
+  app.add_option("--sms", sms, "Number of SMs that take tiles at the same time")->capture_default_str();
+  app.add_option("--order", order,
+                 "Print the map of this order: along_n, along_m, hilbert, group2, group16, ...");
   app.add_option("--json", json, "Write the first waves of every order to this file instead");
   app.footer(kRasterFooter);
   return run(app, arguments, output, [&] {
     Schedule schedule{harness::parse_shape(shape), parse_tile(tile),
                       static_cast<int>(parse_number("--sms", sms, kMostSms))};
-    if (schedule.sms == 0) throw harness::Error("--sms is 0; at least 1 SM has to take the tiles");
+    if (schedule.sms == 0) throw harness::Error("--sms is 0; at least 1 SM must take the tiles");
     if (!json.empty()) {
       std::ofstream file(json);
       file << file_text(schedule);

@@ -15,10 +15,10 @@ namespace ptx = gemm::ptx;
 
 constexpr const char* kTensorMapFooter =
     R"(A tensor map tells the copy engine what a tensor in global memory looks like and which box of it one copy
-moves. The driver's cuTensorMapEncodeTiled makes one and answers every broken rule with the same error, so
+moves. The driver's cuTensorMapEncodeTiled makes one but answers every broken rule with the same error, so
 ptx::make_tensor_map() checks first and names the rule. Sizes and boxes are in elements, innermost dimension
-first; strides in bytes, from dimension 1 on; without them the tensor is dense. Without arguments an example is
-encoded.
+first. Strides are in bytes, from dimension 1 on; without them, the tensor is dense. Without arguments, the command
+encodes an example.
 
   tools/play tensor_map encode --extent 4096,1000 --box 64,128 --swizzle 128     # A of a GEMM: 1000 rows, K = 4096
   tools/play tensor_map encode --extent 4096,1000 --box 128,128 --swizzle 128    # the box is wider than the swizzle
@@ -27,7 +27,7 @@ encoded.
   tools/play tensor_map decode 010070616d756d65...                               # 128 bytes in hexadecimal
 
 The layout of the 128 bytes is not documented (CUDA Driver API, "Tensor Map Object Management": the object is
-opaque). On a GPU they are the driver's and only printed. The emulator has a layout of its own, which `decode`
+opaque). On a GPU, they are the driver's, and the command only prints them. The emulator has a layout of its own, which `decode`
 reads: 64-bit words, lowest byte first; 0 a magic number, 1 the address, 2 rank, element, swizzle and L2
 promotion in a byte each, 3-7 sizes, 8-11 strides, 12-13 the box, 15 a checksum.)";
 
@@ -124,15 +124,15 @@ void print_meaning(const ptx::TensorMapSpec& spec, Output& output) {
   const auto span = static_cast<std::uint64_t>(ptx::span_bytes(spec.swizzle));
   if (spec.swizzle != ptx::Swizzle::kNone && row < span) {
     output.text += fmt::format(
-        "odd: rows of {} bytes are shorter than the swizzle's span; an H200 gives each {} bytes of shared "
-        "memory "
-        "and leaves the rest alone\n",
+        "unusual: rows of {} bytes are shorter than the swizzle's span; an H200 gives each row {} bytes of "
+        "shared memory and does not write the rest\n",
         row, span);
   }
   output.text += fmt::format("L2       promotion {}\n", name_of(kPromotions, spec.l2_promotion));
   output.text += fmt::format("tiling   {} boxes cover the tensor", boxes);
-  output.text += over.empty() ? "\n" : fmt::format("; the last ones hang over by {}\n", over);
-  if (!over.empty()) output.text += "         what hangs over arrives as zeros and counts as bytes\n";
+  output.text += over.empty() ? "\n" : fmt::format("; the last ones extend beyond it by {}\n", over);
+  if (!over.empty())
+    output.text += "         elements beyond the tensor arrive as zeros and count as bytes\n";
 }
 
 void print_bytes(const TensorMapBytes& bytes, Output& output) {
@@ -148,7 +148,7 @@ TensorMapBytes parse_bytes(const std::vector<std::string>& words) {
     for (const char c : word) {
       if (std::isspace(static_cast<unsigned char>(c)) != 0) continue;  // several lines in one argument
       if (std::isxdigit(static_cast<unsigned char>(c)) == 0)
-        throw harness::Error(fmt::format("'{}' is no hexadecimal digit; a tensor map is 256 of them", c));
+        throw harness::Error(fmt::format("'{}' is not a hexadecimal digit; a tensor map is 256 of them", c));
       digits += c;
     }
   }
@@ -169,7 +169,7 @@ int tensor_map(const std::vector<std::string>& arguments, Output& output) {
   CLI::App app{"Checks the specification of a tensor map and says what it means.", "tools/play tensor_map"};
   app.require_subcommand(1);
   app.footer(kTensorMapFooter);
-  CLI::App* encode = app.add_subcommand("encode", "Checks a specification, explains it and prints the map");
+  CLI::App* encode = app.add_subcommand("encode", "Check a specification, explain it and print the map");
   std::string base = "0x7f0000000000";
   std::string element = "bf16";
   std::string extent;
@@ -186,9 +186,10 @@ int tensor_map(const std::vector<std::string>& arguments, Output& output) {
   encode->add_option("--l2", promotion, "Bytes that the L2 fetches at a miss: none, 64, 128 or 256")
       ->capture_default_str();
   encode->add_option("--base", base, "Address of the tensor; nothing is read there")->capture_default_str();
-  CLI::App* decode = app.add_subcommand("decode", "Explains the emulator's 128 bytes");
+  CLI::App* decode = app.add_subcommand("decode", "Explain the emulator's 128 bytes");
   std::vector<std::string> words;
-  decode->add_option("bytes", words, "256 hexadecimal digits, blanks between them as you like")->required();
+  decode->add_option("bytes", words, "256 hexadecimal digits, with or without blanks between them")
+      ->required();
 
   return run(app, arguments, output, [&] {
     ptx::TensorMapSpec spec;
@@ -199,8 +200,8 @@ int tensor_map(const std::vector<std::string>& arguments, Output& output) {
       const auto box_sizes = parse_list("--box", box, ptx::kMaxTensorRank);
       if (box_sizes.size() != sizes.size())
         throw harness::Error(
-            fmt::format("--extent has {} dimensions and --box has {}; they must be of one rank", sizes.size(),
-                        box_sizes.size()));
+            fmt::format("--extent has {} dimensions, but --box has {}; both must have the same rank",
+                        sizes.size(), box_sizes.size()));
       spec.base =
           reinterpret_cast<const void*>(static_cast<std::uintptr_t>(parse_number("--base", base, ~0ull)));
       spec.element = find_named("--element", kElements, element);
@@ -211,7 +212,7 @@ int tensor_map(const std::vector<std::string>& arguments, Output& output) {
       if (!stride.empty()) {
         strides = parse_list("--stride", stride, ptx::kMaxTensorRank - 1);
         if (strides.size() + 1 != sizes.size())
-          throw harness::Error(fmt::format("--stride has {} numbers; a tensor of {} dimensions has {}",
+          throw harness::Error(fmt::format("--stride has {} numbers, but a tensor of {} dimensions needs {}",
                                            strides.size(), sizes.size(), sizes.size() - 1));
       }
       std::uint64_t dense = static_cast<std::uint64_t>(ptx::element_bytes(spec.element));

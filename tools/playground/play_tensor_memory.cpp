@@ -14,16 +14,16 @@ namespace ptx = gemm::ptx;
 
 constexpr const char* kTensorMemoryFooter =
     R"(An SM of compute capability 10.0 has 512 columns of 128 lanes of 32 bits. Row i of an accumulator of 128 rows is
-lane i, column j is one column; warp w reaches lanes 32 (w mod 4) and the 31 behind it. PTX ISA, "Tensor Memory".
+lane i, and column j is one column. Warp w can access lane 32 (w mod 4) and the 31 lanes after it. PTX ISA, "Tensor Memory".
 
-Without arguments a map is drawn. Nothing here needs a GPU.
+Without arguments, the command draws a map. Nothing here needs a GPU.
 
-  tools/play tensor_memory map 256,128,128      # three allocations, one behind the other
+  tools/play tensor_memory map 256,128,128      # three allocations, one after the other
   tools/play tensor_memory map 256 --m 64       # an accumulator of 64 rows
   tools/play tensor_memory decode 0x08200490    # an instruction descriptor: up to 8 digits
   tools/play tensor_memory decode 0x4000404000010040   # a descriptor of a tile: more than 8 digits
   tools/play tensor_memory encode --m 128 --n 256
-  tools/play tensor_memory encode --m 256 --n 256      # of a pair of CTAs)";
+  tools/play tensor_memory encode --m 256 --n 256      # for a pair of CTAs)";
 
 constexpr std::uint32_t kColumns = 512;
 
@@ -55,8 +55,8 @@ bool show_instruction(std::uint32_t bits, Output& output) {
   const bool is_pairs = field(24, 31) * 16 == 256;
   const char* const fault = ptx::instruction_descriptor_fault(bits, is_pairs ? 2 : 1);
   output.text += fault != nullptr ? fmt::format("wrong: {}\n", fault)
-                 : is_pairs       ? std::string("nothing odd for a pair of CTAs (cta_group::2)\n")
-                                  : std::string("nothing odd\n");
+                 : is_pairs       ? std::string("nothing is wrong for a pair of CTAs (cta_group::2)\n")
+                                  : std::string("nothing is wrong\n");
   return fault == nullptr;
 }
 
@@ -69,7 +69,7 @@ bool show_tile(std::uint64_t bits, Output& output) {
             fmt::format("x 16 = {} bytes", d.leading_bytes));
   bits_line(output, "32-45", "stride", bits >> 32 & 0x3fff,
             fmt::format("x 16 = {} bytes from 8 rows to the next 8", d.stride_bytes));
-  bits_line(output, "46-48", "constant", bits >> 46 & 7, "must be 1: wgmma's descriptor has 0 here");
+  bits_line(output, "46-48", "constant", bits >> 46 & 7, "must be 1, but wgmma's descriptor has 0 here");
   bits_line(output, "49-51", "base offset", bits >> 49 & 7,
             fmt::format("x 128 = {} bytes", d.base_offset * 128));
   bits_line(output, "52   ", "leading is", bits >> 52 & 1,
@@ -77,7 +77,7 @@ bool show_tile(std::uint64_t bits, Output& output) {
   bits_line(output, "61-63", "swizzle", bits >> 61,
             bits >> 61 == 1 ? "128 bytes in units of 32" : swizzle_name(d.swizzle));
   const char* const fault = ptx::tcgen05_descriptor_fault(bits);
-  output.text += fault == nullptr ? std::string("nothing odd\n") : fmt::format("wrong: {}\n", fault);
+  output.text += fault == nullptr ? std::string("nothing is wrong\n") : fmt::format("wrong: {}\n", fault);
   return fault == nullptr;
 }
 
@@ -88,14 +88,14 @@ bool show_map(const std::vector<std::uint32_t>& sizes, std::uint32_t m, Output& 
   for (std::size_t i = 0; i < sizes.size(); ++i) {
     const std::uint32_t size = sizes[i];
     if (size < 32 || size > kColumns || !std::has_single_bit(size)) {
-      output.text +=
-          fmt::format("wrong: an allocation of {} columns; it is a power of 2 from 32 to 512\n", size);
+      output.text += fmt::format(
+          "wrong: an allocation of {} columns; the number must be a power of 2 from 32 to 512\n", size);
       return false;
     }
     if (size > before) {
-      output.text +=
-          fmt::format("wrong: an allocation of {} columns after one of {}; a CTA's allocations do not grow\n",
-                      size, before);
+      output.text += fmt::format(
+          "wrong: an allocation of {} columns after one of {}; a CTA's allocations must not grow\n", size,
+          before);
       return false;
     }
     before = size;
@@ -127,15 +127,17 @@ int tensor_memory(const std::vector<std::string>& arguments, Output& output) {
                "tools/play tensor_memory"};
   app.require_subcommand(1);
   app.footer(kTensorMemoryFooter);
-  CLI::App* map = app.add_subcommand("map", "Where allocations lie, and which warp reaches what");
+  CLI::App* map =
+      app.add_subcommand("map", "Show where allocations lie, and which lanes each warp can access");
   std::string sizes_text;
   std::string map_m = "128";
   map->add_option("columns", sizes_text, "Sizes of allocations, separated by commas")->required();
-  map->add_option("--m", map_m, "Rows of the accumulator: 64 or 128")->capture_default_str();
-  CLI::App* decode = app.add_subcommand("decode", "From 32 bits (an instruction) or 64 bits (a tile)");
+  map->add_option("--m", map_m, "Number of rows of the accumulator: 64 or 128")->capture_default_str();
+  CLI::App* decode = app.add_subcommand("decode", "Decode 32 bits (an instruction) or 64 bits (a tile)");
   std::string bits_text;
   decode->add_option("bits", bits_text, "0x...")->required();
-  CLI::App* encode = app.add_subcommand("encode", "An instruction descriptor of a bf16 multiplication");
+  CLI::App* encode =
+      app.add_subcommand("encode", "Encode the instruction descriptor of a bf16 multiplication");
   std::string m = "128";
   std::string n = "128";
   encode->add_option("--m", m, "Rows of D")->capture_default_str();
@@ -168,8 +170,8 @@ int tensor_memory(const std::vector<std::string>& arguments, Output& output) {
                                              .n = static_cast<std::uint32_t>(parse_number("--n", n, 504))};
       if (shape.m % 16 != 0 || shape.n % 8 != 0)
         throw harness::Error(
-            fmt::format("M is {} and N is {}; the descriptor counts 16 rows and 8 columns, so they must be "
-                        "multiples of these",
+            fmt::format("M is {} and N is {}; M must be a multiple of 16 and N a multiple of 8, because the "
+                        "descriptor counts in these units",
                         shape.m, shape.n));
       right = show_instruction(ptx::encode(shape), output);
     }

@@ -15,18 +15,18 @@ namespace ptx = gemm::ptx;
 
 constexpr const char* kTmaSwizzleFooter =
     R"(A tile of 16-bit numbers 0, 1, 2, ... is loaded with a tensor map of each swizzle. Then threads read shared
-memory in the order of its addresses and print what they find: a cell is 16 bytes (8 elements, four banks), a
-line 128 bytes (all banks). 3.5 is unit 5 of row 3. A row is as long as the swizzle's span: 128, 64 or 32
+memory in the order of its addresses and print what they find. A cell is 16 bytes (8 elements, four banks), and a
+line is 128 bytes (all banks). 3.5 is unit 5 of row 3. A row is as long as the swizzle's span: 128, 64 or 32
 bytes, and 128 without a swizzle, so that several short rows share a line.
 
 The model on the right is gemm::swizzle(): address bits 4-6 ^= bits 7-9 for 128 bytes, 4-5 ^= 7-8 for 64, bit 4
-^= bit 7 for 32. On a GPU the left side is the hardware's. On the emulator it is the emulator's copy engine,
-whose permutation is written down a second time in ptx/swizzle_mode.h.
+^= bit 7 for 32. On a GPU, the left side comes from the hardware. On the emulator, it comes from the emulator's
+copy engine, whose permutation is written a second time in ptx/swizzle_mode.h.
 
   tools/play tma_swizzle
   tools/play tma_swizzle --swizzle 128 --rows 16     # after 1024 bytes the pattern begins anew
   tools/play tma_swizzle --swizzle 128 --at 256      # it is a function of the address, not of the row
-  tools/play tma_swizzle --swizzle 128 --row-bytes 64   # a short row takes a whole span all the same
+  tools/play tma_swizzle --swizzle 128 --row-bytes 64   # a short row takes a whole span as well
 
 Source: PTX ISA, "Tensors: Swizzling Modes".)";
 
@@ -93,7 +93,7 @@ int show(ptx::Swizzle swizzle, const Tile& tile, bool emulator, Output& output) 
 
   if (output.text.empty())
     output.text =
-        "a cell is 16 bytes, row.unit; a line is 128 bytes, all 32 banks, with its address in front\n";
+        "a cell is 16 bytes, row.unit; a line is 128 bytes, all 32 banks, with its address at the left\n";
   output.text += '\n';
   output.text += fmt::format("swizzle {}: {} rows of {} bytes, the tile at shared + {}\n",
                              swizzle_name(swizzle), rows, row_bytes, at);
@@ -125,7 +125,7 @@ int show(ptx::Swizzle swizzle, const Tile& tile, bool emulator, Output& output) 
 }  // namespace
 
 int tma_swizzle(const std::vector<std::string>& arguments, Output& output) {
-  CLI::App app{"Loads a tile through TMA with every swizzle and prints where each 16 bytes went.",
+  CLI::App app{"Loads a tile through TMA with every swizzle and prints where each group of 16 bytes is.",
                "tools/play tma_swizzle"};
   std::string swizzle = "all";
   std::string rows_text = "8";
@@ -136,7 +136,8 @@ int tma_swizzle(const std::vector<std::string>& arguments, Output& output) {
   app.add_option("--rows", rows_text, "Rows of the tile, 1 to 256")->capture_default_str();
   app.add_option("--at", at_text, "Where the tile starts in shared memory: a multiple of 128")
       ->capture_default_str();
-  app.add_option("--row-bytes", row_text, "Of the tile: a multiple of 16; 0: the swizzle's span")
+  app.add_option("--row-bytes", row_text,
+                 "Bytes of a row of the tile: a multiple of 16; 0 means the swizzle's span")
       ->capture_default_str();
   app.footer(kTmaSwizzleFooter);
   return run(app, arguments, output, [&] {

@@ -14,8 +14,8 @@ gemm::ptx::TensorMapSpec decode_tensor_map(const TensorMapBytes& bytes) {
   gemm::ptx::TensorMapSpec spec;
   if (!emulator::decode_tensor_map(bits, spec)) {
     throw harness::Error(
-        "these 128 bytes are no tensor map of the emulator: its first word or its checksum is missing. A map "
-        "made by a driver cannot be decoded, its layout is not documented");
+        "these 128 bytes are not a tensor map of the emulator: its first word or its checksum is missing. A "
+        "map made by a driver cannot be decoded, because its layout is not documented");
   }
   return spec;
 }

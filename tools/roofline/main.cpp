@@ -81,7 +81,7 @@ int measure(bool quick, const std::string& json) {
                           .seconds = seconds_since(start)};
   fmt::print("{}, {} SMs, {} rounds, {:.1f} s\n\n{}", run.device.name, run.device.sm_count, run.rounds,
              run.seconds, roofline::human_table(figures));
-  fmt::print("\ndocs/memory-hierarchy.md and docs/shared-memory.md say what they mean\n");
+  fmt::print("\ndocs/memory-hierarchy.md and docs/shared-memory.md explain these numbers\n");
   if (!json.empty()) {
     harness::write_json(json, roofline::to_json(run, figures));
     fmt::print("the record, with every sample and how it was measured, is in {}\n", json);
@@ -89,8 +89,8 @@ int measure(bool quick, const std::string& json) {
   for (const roofline::Figure& figure : figures) {
     if (!roofline::is_impossible(figure)) continue;
     throw harness::Error(
-        fmt::format("{} is outside of what the hardware can do, so this program measured something else; do "
-                    "not use its numbers",
+        fmt::format("{} is outside the range that the hardware can reach, so this program measured something "
+                    "else; do not use its numbers",
                     figure.name));
   }
   return harness::kExitOk;

@@ -117,7 +117,8 @@ bool check_step(const Options& options, const Toolchain& toolchain, const std::s
   const fs::path folder = options.root / "steps" / step;
   const fs::path expectations = folder / "expect.json";
   if (!fs::exists(expectations))
-    throw Error(fmt::format("step {} has no expect.json: say what its machine code must contain", step));
+    throw Error(fmt::format(
+        "step {} has no expect.json: write one that says what its machine code must contain", step));
   const ExpectationFile file =
       parse_expectations(read_file(expectations), fmt::format("steps/{}/expect.json", step));
   const StepBinary binary = options.objects.empty() ? build_step(toolchain, options.root, step)
@@ -126,7 +127,7 @@ bool check_step(const Options& options, const Toolchain& toolchain, const std::s
   bool ok = true;
   const auto violations = check(binary, file);
   if (!violations.empty()) {
-    fmt::print("steps/{}/expect.json: {} expectations not met\n", step, violations.size());
+    fmt::print("steps/{}/expect.json: {} expectations are not met\n", step, violations.size());
     for (const Violation& violation : violations) fmt::print("{}", to_string(violation));
     ok = false;
   }
@@ -139,8 +140,8 @@ bool check_step(const Options& options, const Toolchain& toolchain, const std::s
   const std::string committed = fs::exists(listing_path) ? read_file(listing_path) : "";
   if (committed == fresh) {
   } else if (!committed.empty() && version_line(committed) != version_line(fresh)) {
-    listing_state = fmt::format("listing not compared: it was {}, here it is {}", version_line(committed),
-                                version_line(fresh));
+    listing_state = fmt::format("the listing was not compared: it was {}, here it is {}",
+                                version_line(committed), version_line(fresh));
   } else {
     fmt::print("steps/{}/sass.txt is {}: run 'tools/sass update {}'\n", step,
                committed.empty() ? "missing" : "out of date", step.substr(0, 2));

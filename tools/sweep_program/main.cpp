@@ -162,15 +162,16 @@ int main(int argc, char** argv) {
       "sweep"};
   app.add_option("shape", options.shape,
                  "MxNxK, or one number of three digits or more for a cube (default: 8192)");
-  app.add_option("--tile", options.tiles,
-                 "Only this one: 256x128x64, or with stages 256x128x64_stages4; may be given again")
+  app.add_option(
+         "--tile", options.tiles,
+         "Only this tile: 256x128x64, or with its stages 256x128x64_stages4; may be given more than once")
       ->allow_extra_args(false);
-  app.add_flag("--check", options.check, "Verify only");
+  app.add_flag("--check", options.check, "Only verify");
   app.add_flag("--list", options.list, "List what would be timed and what does not fit; run nothing");
   app.add_option("--seconds", options.seconds, "Time budget of the race itself")
       ->capture_default_str()
       ->check(harness::seconds_problem);
-  app.add_option("--rounds", options.rounds, "Rounds; 0 until the medians are stable")
+  app.add_option("--rounds", options.rounds, "Number of rounds; with 0, until the medians are stable")
       ->capture_default_str()
       ->check(CLI::Range(0, 100000));
   app.add_option("--seed", options.seed, "Seed of the inputs")

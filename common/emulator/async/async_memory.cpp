@@ -158,23 +158,24 @@ std::string take_outside_loads() {
   take(map_faults(), [](std::uint64_t, const std::string& first) { return first + "."; });
   const auto take_loads = [&](Noted& noted, const char* because, const char* hint) {
     take(noted, [&](std::uint64_t count, const std::string& first) {
-      return fmt::format("{} bulk load{} brought nothing but zeros, because {}: {}{}. {}", count,
+      return fmt::format("{} bulk load{} delivered only zeros, because {}: {}{}. {}", count,
                          count == 1 ? "" : "s", because, count == 1 ? "" : "the first was ", first, hint);
     });
   };
   take(unread(), [](std::uint64_t count, const std::string& first) {
     return fmt::format(
-        "what {} bulk load{} brought was overwritten by the next one before anybody had read it, in part or "
-        "as a whole: {}{}. Nobody reads that part of the stage: look at where who should begins to read (its "
-        "descriptor or its address, by the warpgroup, the slab of K, the panel), and at the strides.",
+        "the data of {} bulk load{} were overwritten by the next load before any thread had read them, in "
+        "part or as a whole: {}{}. No thread reads that part of the stage: check where the thread that "
+        "should read it begins (its descriptor or its address, which depends on the warpgroup, the slab of K "
+        "and the panel), and check the strides.",
         count, count == 1 ? "" : "s", count == 1 ? "" : "the first was ", first);
   });
   take_loads(outside_rows(), "the box begins after the last row that the tensor map covers",
-             "An extent (a number of blocks or groups) that is rounded down where it is rounded up leaves "
-             "out the last, incomplete one.");
-  take_loads(outside_loads(), "the box lies more than a tile outside of what the tensor map covers",
-             "Does the map cover the whole matrix (all groups, all batches), and are the coordinates those "
-             "of elements?");
+             "An extent (a number of blocks or groups) that is rounded down instead of up leaves out the "
+             "last, incomplete one.");
+  take_loads(outside_loads(), "the box lies more than a tile outside the area that the tensor map covers",
+             "Does the map cover the whole matrix (all groups, all batches), and do the coordinates count "
+             "elements?");
   return text;
 }
 
@@ -194,9 +195,9 @@ std::string take_cancelled() {
   const std::uint64_t count = std::exchange(clusters.count, 0);
   if (count == 0) return {};
   return fmt::format(
-      "{} cluster{} cancelled, and whoever cancels one does its tile: {}. Where nobody stored these tiles, "
-      "look at how the response becomes the number of a tile: it names the cluster's first CTA, which is the "
-      "cluster's number times the CTAs of a cluster.",
+      "{} cluster{} cancelled, and the CTA that cancels a cluster must compute its tile: {}. If these tiles "
+      "were not stored, check how the tile's number is derived from the response: it contains the cluster's "
+      "first CTA, which is the cluster's number times the number of CTAs per cluster.",
       count, count == 1 ? " was" : "s were", clusters.first);
 }
 
@@ -206,8 +207,8 @@ std::string take_outside_stores() {
   const std::uint64_t count = std::exchange(stores.count, 0);
   if (count == 0) return {};
   return fmt::format(
-      "{} bulk store{} moved nothing, because the box lies wholly outside of what the tensor map covers: "
-      "{}{}. Where that is a tile of D, look at the coordinates, and at which tiles this map is for.",
+      "{} bulk store{} moved nothing, because the box lies wholly outside the area that the tensor map "
+      "covers: {}{}. If that box is a tile of D, check the coordinates, and which tiles this map is for.",
       count, count == 1 ? "" : "s", count == 1 ? "" : "the first was ", stores.first);
 }
 
@@ -220,7 +221,7 @@ void note_misaligned_tile(const char* what, const Cta& cta, std::uint32_t offset
   const std::uint32_t repeat = 8 * span;
   tile.text = fmt::format(
       "the tile at {} lies {} bytes off a multiple of {}, and {} at {} uses it with a {}-byte swizzle, whose "
-      "pattern goes by the address and begins at a multiple of {}: align the tile in shared memory "
+      "pattern depends on the address and begins at a multiple of {}: align the tile in shared memory "
       "(alignas({})).",
       name_shared_offset(cta, offset / span * span), offset % repeat / span * span, repeat, what,
       where.text(), span, repeat, repeat);

@@ -35,23 +35,24 @@ void CpAsyncEngine::issue(const char* what, void* shared, const void* global, un
                           int source_bytes, Where where) {
   Thread& thread = running_thread();
   if (source_bytes < 0 || static_cast<unsigned>(source_bytes) > bytes) {
-    fail("cp-async-size",
-         Report("{} is told to read {} bytes", what, source_bytes)
-             .line("where", where.text())
-             .line("by", name_thread(thread))
-             .rule(fmt::format("between 0 and {} bytes are read, the rest is filled with zeros", bytes),
-                   kCpAsyncSection)
-             .str());
+    fail(
+        "cp-async-size",
+        Report("{} gets a source size of {} bytes", what, source_bytes)
+            .line("where", where.text())
+            .line("by", name_thread(thread))
+            .rule(fmt::format("between 0 and {} bytes may be read, and the rest is filled with zeros", bytes),
+                  kCpAsyncSection)
+            .str());
   }
   const auto source = reinterpret_cast<std::uintptr_t>(global);
   if (source % bytes != 0) {
     fail("global-misaligned",
-         Report("{} from a misaligned address", what)
+         Report("{} reads from a misaligned address", what)
              .line("where", where.text())
              .line("by", name_thread(thread))
              .line("address", "{}, {:#x}: {} bytes off a multiple of {}", name_address(source), source,
                    source % bytes, bytes)
-             .rule("source and destination are multiples of the copy size", kCpAsyncSection)
+             .rule("source and destination must be multiples of the copy size", kCpAsyncSection)
              .str());
   }
   if (context.counters) {
@@ -210,15 +211,15 @@ void CpAsyncEngine::thread_exits(Thread& thread) {
            .line("oldest", "{} at {}, {}", operation.what, operation.where.text(),
                  operation.group > committed ? "not committed to a group"
                                              : fmt::format("group {} of {}", operation.group, committed))
-           .rule("a copy is complete only after cp.async.wait_group or wait_all; its destination may already "
-                 "belong to the next CTA",
+           .rule("a copy is complete only after cp.async.wait_group or wait_all; without them, its "
+                 "destination may already belong to the next CTA",
                  kCpAsyncSection)
            .str());
 }
 
 std::string CpAsyncEngine::describe() const {
   return under_way_.empty() ? std::string()
-                            : fmt::format("{} cp.async copies are under way", under_way_.size());
+                            : fmt::format("{} cp.async copies are in flight", under_way_.size());
 }
 
 const void* CpAsyncEngine::source_of(const Cta& cta, std::uintptr_t shared) const {
@@ -242,8 +243,8 @@ void CpAsyncEngine::fail_touched(std::uint32_t id, const std::string& bytes, Acc
   const Thread& thread = running_thread();
   const Stream& stream = streams_[operation.thread];
   const bool read = access == Access::kRead;
-  Report report(read ? "a read of bytes that a cp.async is still bringing"
-                     : "a write to bytes that a cp.async is still bringing");
+  Report report(read ? "a thread reads bytes that a cp.async is still writing"
+                     : "a thread writes to bytes that a cp.async is still writing");
   report.line("bytes", bytes);
   report.line("copy", "{} at {} by {}", operation.what, operation.where.text(),
               name_thread(*operation.thread));
@@ -257,14 +258,14 @@ void CpAsyncEngine::fail_touched(std::uint32_t id, const std::string& bytes, Acc
   report.line(read ? "read" : "write", "{} by {}", where.text(), name_thread(thread));
   const std::optional<int> k_tile =
       operation.source_bytes > 0 ? k_tile_of(gang_.grid, operation.global) : std::nullopt;
-  if (k_tile) report.line("content", "k-tile {} is to come", *k_tile);
+  if (k_tile) report.line("content", "k-tile {} is being loaded", *k_tile);
   // The copy is older than the latest wait, and its group is not.
   const bool committed_late =
       operation.waits < stream.waits && operation.group > stream.at_wait && stream.waited.line() != 0;
   if (committed_late) {
     report.line("waited",
-                "wait_group<{}> at {}: after the copy, and before its group was committed; a wait covers "
-                "committed groups only",
+                "wait_group<{}> at {}: after the copy but before its group was committed; a wait covers only "
+                "committed groups",
                 stream.left, stream.waited.text());
   }
   if (operation.group > stream.committed) {
@@ -275,7 +276,7 @@ void CpAsyncEngine::fail_touched(std::uint32_t id, const std::string& bytes, Acc
   } else if (committed_late) {
     report.missing(
         "cp.async.commit_group between the copy at {} and the wait at {}: the copy was in no group yet when "
-        "its thread waited, for the commit at {} came later",
+        "its thread waited, because the commit at {} came later",
         operation.where.text(), stream.waited.text(), stream.committed_at.text());
   } else if (operation.thread == &thread) {
     report.missing("cp.async.wait_group with at most {} before this {}", stream.committed - operation.group,
@@ -285,18 +286,17 @@ void CpAsyncEngine::fail_touched(std::uint32_t id, const std::string& bytes, Acc
                    stream.committed - operation.group, name_thread(*operation.thread));
   }
   if (operation.group <= stream.committed && operation.group <= stream.at_wait && stream.left > 0) {
-    report.line(
-        "waited", "its latest wait_group<{}> left groups {} to {} under way{}", stream.left,
-        stream.at_wait - std::min(stream.left, stream.at_wait) + 1, stream.at_wait,
-        stream.since_wait_before == 0
-            ? fmt::format(
-                  "; since the wait before it no group was committed, so both waited for the same ones. A "
-                  "round that issues no copy commits an empty group, or waits with fewer left")
-            : std::string());
+    report.line("waited", "its latest wait_group<{}> left groups {} to {} in flight{}", stream.left,
+                stream.at_wait - std::min(stream.left, stream.at_wait) + 1, stream.at_wait,
+                stream.since_wait_before == 0
+                    ? fmt::format("; no group was committed since the previous wait, so both waits were for "
+                                  "the same groups. An iteration that issues no copy must commit an empty "
+                                  "group, or wait with fewer groups left")
+                    : std::string());
   }
   report.rule(
       "the bytes belong to the copy until its thread has waited for the group (wait_group N leaves the "
-      "latest N groups under way); other threads need a barrier after that",
+      "latest N groups in flight); other threads need a barrier after that",
       kCpAsyncSection);
   fail(read ? "cp-async-read-before-wait" : "cp-async-overwrite", report.str());
 }

@@ -260,17 +260,17 @@ std::string missing_wait_for_slot(const Gang& gang, const Thread& changes, const
     if (!waits_there) continue;
     const std::uint64_t phase = latest == nullptr ? slot->first_phase : latest->phase;
     return fmt::format(
-        "a wait of warp {} for phase {} (parity {}) of {} before this change: number {} of the copies "
-        "is free when those that use it have arrived there. {}",
+        "a wait of warp {} for phase {} (parity {}) of {} before this change: copy {} of the map is free "
+        "when its users have arrived there. {}",
         changes.warp(), phase, phase & 1, name_mbarrier(*slot), copy.number,
         latest == nullptr
             ? std::string("It has not waited there yet")
-            : fmt::format("Its latest wait there, at {}, {}: each wait comes before the change that it is "
-                          "for, not after it",
+            : fmt::format("Its latest wait there, at {}, {}: each wait must precede the change that it "
+                          "protects, not follow it",
                           latest->where.text(),
                           latest->phase == slot->first_phase
                               ? std::string("passed at once, for the first change")
-                              : fmt::format("was let through by phase {}, for the change before",
+                              : fmt::format("was satisfied by phase {}, for the previous change",
                                             latest->phase - 1)));
   }
   return {};
@@ -284,14 +284,15 @@ std::string missing_end(const Gang& gang, Stamp completed, const Thread& changes
       const Agent agent = gang.hopper->cta(*cta).agents[stamp_thread(completed)];
       if (agent.kind != AgentKind::kStoreReads && agent.kind != AgentKind::kStoreWrites) break;
       return fmt::format(
-          "cp.async.bulk.wait_group.read<0> by {}, which has issued the store, after it and before the "
+          "cp.async.bulk.wait_group.read<0> by {}, which issued the store, after the store and before the "
           "arrival (or barrier) that lets {} change the map",
           name_thread(gang.grid, make_stamp(cta->key, agent.object, 1)), name_thread(changes));
     }
   }
   if (std::string wait = missing_wait_for_slot(gang, changes, copy); !wait.empty()) return wait;
-  return "a wait for the copy (of a load on its mbarrier, of a bulk store with "
-         "cp.async.bulk.wait_group.read), and a barrier from who waits to who changes the map";
+  return "a wait for the copy (for a load, at its mbarrier; for a bulk store, "
+         "cp.async.bulk.wait_group.read), and a barrier between the thread that waits and the thread that "
+         "changes the map";
 }
 
 /// No copy that reads the map may be under way where the running thread changes it.
@@ -315,14 +316,14 @@ void check_unused(const char* what, const void* map, Where where) {
   if (under_way.completed == 0) return;
   hopper_engine(what, where)
       .fail("tensormap-in-use",
-            Report("a tensor map is changed in memory while a copy that uses it may still be under way")
+            Report("a tensor map is changed in memory while a copy that uses it may still be in flight")
                 .line("map", name)
                 .line("use", "{}, {}", under_way.where.text(),
                       name_agent(*thread.cta->gang, under_way.completed))
                 .line("change", "{} at {} by {}", what, where.text(), name_thread(thread))
                 .missing(missing_end(*thread.cta->gang, under_way.completed, thread, copy))
-                .rule("a copy reads its tensor map while it is under way: who changes the map before the "
-                      "copy is complete cannot know which one it uses",
+                .rule("a copy reads its tensor map while it is in flight, so if the map changes before the "
+                      "copy is complete, the copy may use either version",
                       "PTX ISA, \"Completion Mechanisms for Asynchronous Copy Operations\"; "
                       "\"cp.async.bulk.wait_group\""));
   std::abort();
@@ -333,13 +334,13 @@ void check_map_alignment(const char* what, const void* map, Where where) {
   const auto address = reinterpret_cast<std::uintptr_t>(map);
   if (address % kMapBytes == 0) return;
   hopper_engine(what, where)
-      .fail(
-          "tensor-map-misaligned",
-          Report("{} of a tensor map at a misaligned address", what)
-              .at(where, running_thread())
-              .line("address", "{:#x}: {} bytes off a multiple of 128", address, address % kMapBytes)
-              .rule("a tensor map is accessed as 1024 bits, and an address is a multiple of the access size",
-                    "PTX ISA, \"tensormap.replace\"; \"Addresses as Operands\""));
+      .fail("tensor-map-misaligned",
+            Report("{} accesses a tensor map at a misaligned address", what)
+                .at(where, running_thread())
+                .line("address", "{:#x}: {} bytes off a multiple of 128", address, address % kMapBytes)
+                .rule("a tensor map is accessed as 1024 bits, and an address must be a multiple of the "
+                      "access size",
+                      "PTX ISA, \"tensormap.replace\"; \"Addresses as Operands\""));
 }
 
 void check_pieces(void* map, bool shared, Access access, Where where) {
@@ -354,8 +355,8 @@ void require_global(const char* what, const void* map, Where where) {
   const Buffer* const buffer = find_buffer(address);
   if (buffer != nullptr && address >= buffer->begin && address - buffer->begin + kMapBytes <= buffer->bytes)
     return;
-  fail_space(what, fmt::format("{} of an address that is not in global memory", what), map,
-             "the 128 bytes lie in global memory", kMapFenceSection, where);
+  fail_space(what, fmt::format("{} uses an address that is not in global memory", what), map,
+             "the 128 bytes must be in global memory", kMapFenceSection, where);
 }
 
 /// What tensormap.replace makes of the map, or the sentence that forbids it.
@@ -368,24 +369,24 @@ std::string apply(gemm::ptx::TensorMapSpec& spec, const MapChange& change) {
       spec.base = reinterpret_cast<const void*>(change.value);
       return {};
     case MapField::kRank:
-      if (change.value >= kRank) return "the new value is the rank less 1: 0 to 4";
+      if (change.value >= kRank) return "the new value must be the rank minus 1, from 0 to 4";
       spec.rank = static_cast<int>(change.value) + 1;
       return {};
     case MapField::kBoxDim:
-      if (dimension >= kRank) return "a tensor has at most 5 dimensions, numbers 0 to 4";
+      if (dimension >= kRank) return "a tensor has at most 5 dimensions, numbered 0 to 4";
       spec.box[dimension] = static_cast<std::uint32_t>(change.value);
       return {};
     case MapField::kGlobalDim:
-      if (dimension >= kRank) return "a tensor has at most 5 dimensions, numbers 0 to 4";
+      if (dimension >= kRank) return "a tensor has at most 5 dimensions, numbered 0 to 4";
       spec.extent[dimension] = change.value;
       return {};
     case MapField::kGlobalStride:
       if (dimension + 1 >= kRank)
-        return "a tensor has at most 4 strides, numbers 0 to 3: number 0 is that of dimension 1";
+        return "a tensor has at most 4 strides, numbered 0 to 3, and stride 0 is that of dimension 1";
       spec.stride_bytes[dimension + 1] = change.value;
       return {};
     case MapField::kElementStride:
-      return change.value == 1 ? "" : "the emulator has tensor maps with an element stride of 1 only";
+      return change.value == 1 ? "" : "the emulator has tensor maps only with an element stride of 1";
     case MapField::kElementType: {
       constexpr TensorElement kTypes[] = {
           TensorElement::kUint8,   TensorElement::kFloat16, TensorElement::kUint32,  TensorElement::kUint32,
@@ -394,13 +395,13 @@ std::string apply(gemm::ptx::TensorMapSpec& spec, const MapChange& change) {
           TensorElement::kFloat32};
       const bool is_wide = change.value == 4 || change.value == 5 || change.value == 9;
       if (is_wide || change.value >= std::size(kTypes))
-        return "the emulator has tensor maps of 1, 2 and 4 bytes an element";
+        return "the emulator has tensor maps with 1, 2 and 4 bytes per element";
       spec.element = kTypes[change.value];
       return {};
     }
     case MapField::kInterleave:
       if (change.value > 2)
-        return "an interleave layout is 0, 1 or 2: none, slices of 16 bytes, slices of 32 bytes";
+        return "an interleave layout must be 0, 1 or 2: none, slices of 16 bytes, slices of 32 bytes";
       spec.interleave = static_cast<gemm::ptx::Interleave>(change.value);
       return {};
     case MapField::kSwizzle: {
@@ -411,7 +412,7 @@ std::string apply(gemm::ptx::TensorMapSpec& spec, const MapChange& change) {
       return {};
     }
     case MapField::kFill:
-      return change.value == 0 ? "" : "the emulator fills what lies outside a tensor with zeros only";
+      return change.value == 0 ? "" : "the emulator can fill elements outside a tensor only with zeros";
   }
   return {};
 }
@@ -448,7 +449,7 @@ void copy_and_release(Rendezvous& meeting) {
         .fail("warp-divergence",
               Report("the lanes of a warp give one tensormap_cp_fenceproxy different addresses")
                   .line("where", copy.where.text())
-                  .rule("all lanes of the warp execute the same instruction",
+                  .rule("all lanes of the warp must execute the same instruction",
                         "PTX ISA, \"tensormap.cp_fenceproxy\""));
   }
   Thread& writer = running_thread();
@@ -495,21 +496,21 @@ Report begin_report(const std::string& headline, const char* what, const void* m
   const std::string writer = is_agent(change.write) ? name_agent(*thread.cta->gang, change.write)
                                                     : name_thread(thread.cta->gang->grid, change.write);
   Report report = begin_report(
-      "a tensor map was changed in memory, and no release fence hands the change to the copy engine, which "
-      "may use the old one",
+      "a tensor map was changed in memory, but no release fence makes the change visible to the copy engine, "
+      "which may use the old map",
       what, map, where);
   report.line("changed", "{} by {}", change.where.text(), writer)
       .missing(
-          "fence.proxy.tensormap::generic.release by {} after its change (or tensormap.cp_fenceproxy in its "
-          "place)",
+          "fence.proxy.tensormap::generic.release by {} after its change (or tensormap.cp_fenceproxy "
+          "instead)",
           writer)
       .rule(
-          "a changed tensor map is released in the tensormap proxy by the thread that changed it, and "
-          "acquired there before its use",
+          "a changed tensor map must be released in the tensormap proxy by the thread that changed it, and "
+          "acquired in that proxy before its use",
           kMapFenceSection);
   Stamp other = 0;
   if (const MapRelease* const release = release_by_another(all, thread, change.write, other)) {
-    report.line("but", "{} has executed one at {}: the PTX ISA does not say whether that is enough",
+    report.line("but", "{} has executed one at {}, but the PTX ISA does not say whether that is enough",
                 name_thread(thread.cta->gang->grid, other), release->where.text());
     report.course_rule(CourseRule::kProxyFenceByWriter);
   }
@@ -520,14 +521,15 @@ Report begin_report(const std::string& headline, const char* what, const void* m
 [[noreturn]] void fail_scope(const char* what, const void* map, const Change& change, const char* which,
                              FenceScope scope, Where fence, Where where) {
   const Thread& thread = running_thread();
-  Report report = begin_report(fmt::format("a tensor map was changed by another CTA, and the {} fence does "
-                                           "not reach from one CTA to the other",
-                                           which),
-                               what, map, where);
+  Report report = begin_report(
+      fmt::format(
+          "a tensor map was changed by another CTA, and the scope of the {} fence does not include both CTAs",
+          which),
+      what, map, where);
   report.line("changed", "{} by {}", change.where.text(), name_thread(thread.cta->gang->grid, change.write))
       .line("fence", "{}: .{}.{}", fence.text(), which, name_of(scope))
-      .missing("a scope that contains both CTAs: .{}.gpu", which)
-      .rule("both fences have a scope that contains the thread of the other", kMapFenceSection);
+      .missing("a scope that includes both CTAs: .{}.gpu", which)
+      .rule("each fence's scope must include the thread that executes the other fence", kMapFenceSection);
   hopper_engine(what, where).fail("tensormap-scope", report);
   std::abort();
 }
@@ -538,8 +540,8 @@ Report begin_report(const std::string& headline, const char* what, const void* m
   const Thread& thread = running_thread();
   const Grid& grid = thread.cta->gang->grid;
   Report report = begin_report(
-      "a tensor map was changed in memory, and no acquire fence of this CTA comes between the change and its "
-      "use: the copy engine may use the old one",
+      "a tensor map was changed in memory, but no acquire fence of this CTA comes between the change and its "
+      "use, so the copy engine may use the old map",
       what, map, where);
   report.line("changed", "{} by {}", change.where.text(), name_thread(grid, change.write));
   if (release != nullptr) report.line("release", release->where.text());
@@ -556,19 +558,19 @@ Report begin_report(const std::string& headline, const char* what, const void* m
         .missing("a barrier between the acquire at {} and {}", own->where.text(), where.text());
   } else if (own != nullptr) {
     report
-        .line("acquire", "{} by {}, which does not come after the release", own->where.text(),
+        .line("acquire", "{} by {}, which does not follow the release", own->where.text(),
               name_thread(grid, own->stamp))
         .missing(fence + ", after the release");
   } else {
     if (other != nullptr) {
-      report.line("acquire", "{} by {}: it counts for the threads of its own CTA", other->where.text(),
+      report.line("acquire", "{} by {}, which counts only for threads in its own CTA", other->where.text(),
                   name_thread(grid, other->stamp));
     }
     report.missing(fence + ", after the change and before its use");
   }
   report.rule(
-      "the threads of a CTA use a changed tensor map only after an acquire in the tensormap proxy by a "
-      "thread of the same CTA",
+      "the threads of a CTA may use a changed tensor map only after a thread of the same CTA has acquired it "
+      "in the tensormap proxy",
       kGuideSection);
   hopper_engine(what, where).fail("tensormap-acquire", report);
   std::abort();
@@ -590,12 +592,12 @@ void check_unchanged(const CachedMap& state, std::uint64_t buffer, const char* w
       text(thread.cta->id));
   if (cached && std::memcmp(&state.cached, &map, kMapBytes) != 0) {
     Report report = begin_report(
-        "a tensor map was changed since an earlier launch used it, and this launch has not acquired it: the "
-        "copy engine may use the old one",
+        "a tensor map was changed since an earlier launch used it, and this launch has not acquired it, so "
+        "the copy engine may use the old map",
         what, &map, where);
-    report.line("before", "used at {} as it was then", state.used.text())
+    report.line("before", "used at {} in its earlier state", state.used.text())
         .missing(missing)
-        .rule("the tensormap proxy is not acquired from the generic proxy at the start of a kernel",
+        .rule("the start of a kernel does not acquire in the tensormap proxy from the generic proxy",
               "PTX ISA, \"Memory Consistency Model\": \"Synchronizes\"");
     hopper_engine(what, where).fail("tensormap-stale", report);
   }
@@ -604,8 +606,8 @@ void check_unchanged(const CachedMap& state, std::uint64_t buffer, const char* w
       "a tensor map in global memory is used without an acquire in the tensormap proxy", what, &map, where);
   report.missing(missing)
       .rule(
-          "the tensormap proxy is not acquired from the generic proxy at the start of a kernel: a map in "
-          "global memory is acquired \"when needed\"",
+          "the start of a kernel does not acquire in the tensormap proxy from the generic proxy, so a map in "
+          "global memory must be acquired \"when needed\"",
           "PTX ISA, \"Memory Consistency Model\": \"Synchronizes\"")
       .course_rule(CourseRule::kTensorMapAcquire);
   hopper_engine(what, where).fail("tensormap-acquire", report);
@@ -624,10 +626,10 @@ void tensormap_replace(void* map, const MapChange& change, Where where) {
   const std::string broken =
       decode_tensor_map(bits, spec)
           ? apply(spec, change)
-          : std::string("the 128 bytes are a tensor map before a field of it is replaced");
+          : std::string("the 128 bytes must be a tensor map before one of its fields is replaced");
   if (!broken.empty()) {
     hopper_engine(change.what, where)
-        .fail("tensor-map-invalid", Report("{} with the value {:#x}", change.what, change.value)
+        .fail("tensor-map-invalid", Report("{} sets the value {:#x}", change.what, change.value)
                                         .at(where, thread)
                                         .line("ordinal", "{}", change.ordinal)
                                         .rule(broken, "PTX ISA, \"tensormap.replace\""));
@@ -723,8 +725,8 @@ void check_descriptor(const char* what, const TensorMapBits& map, Where where) {
   const Buffer* const buffer = find_buffer(address);
   if (buffer == nullptr) {
     if (shared_offset(*thread.cta, &map, where)) {
-      fail_space(what, fmt::format("{} with a tensor map in shared memory", what), &map,
-                 "the map is a const __grid_constant__ parameter, or in constant or global memory",
+      fail_space(what, fmt::format("{} uses a tensor map in shared memory", what), &map,
+                 "the map must be a const __grid_constant__ parameter, or be in constant or global memory",
                  "PTX ISA, \"cp.async.bulk.tensor\"", where);
     }
     return;

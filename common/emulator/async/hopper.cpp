@@ -35,8 +35,8 @@ std::string operand_text(const Warpgroup& warpgroup, std::uint32_t number) {
 std::uint32_t HopperCta::add_agent(AgentKind kind, std::uint32_t object) {
   if (agents.size() == kMaxAgents) {
     throw harness::Error(
-        "the emulator keeps count of 1024 mbarriers, warpgroups and storing threads of a CTA; this kernel "
-        "has more");
+        "the emulator can track 1024 mbarriers, warpgroups and storing threads per CTA; this kernel has "
+        "more");
   }
   agents.push_back({kind, object});
   return static_cast<std::uint32_t>(agents.size() - 1);
@@ -206,12 +206,12 @@ void explain_behind_the_end(Report& report, const Thread& thread, std::uint32_t 
   });
   std::string member = before ? member_name(*before->barrier->cta, before->offset) : std::string();
   if (!member.empty())
-    report.line("before", "its store before this one, at {}, went to {} of CTA {} (offset {:#x})",
+    report.line("before", "its previous store, at {}, went to {} in CTA {} (offset {:#x})",
                 before->where.text(), member, text(before->barrier->cta->id), before->offset);
   report.missing(
-      "a smaller index: the shared memory of CTA {} has {:#x} bytes, and this place lies {} bytes after its "
-      "end{}. Of what several CTAs send, each has places of its own: a receiver that sends itself nothing "
-      "has one fewer, and who comes after it in the cluster is one place earlier",
+      "a smaller index: the shared memory of CTA {} has {:#x} bytes, and this address lies {} bytes past its "
+      "end{}. If several CTAs send, each needs its own slots at the receiver. A receiver that sends nothing "
+      "to itself has one slot fewer, and CTAs with higher ranks use the slot before",
       text(target.id), end, offset - end,
       member.empty() ? std::string() : fmt::format(" (and after {}[])", member.substr(0, member.find('['))));
 }
@@ -229,17 +229,19 @@ Cta& HopperEngine::cluster_cta(const char* what, std::uint32_t address, Where wh
     return *state.cluster[rank];
   }
   Report report(
-      "{} of an address that is no place in the cluster's shared memory, {} bytes or more at a multiple of "
-      "{}: misaligned, or outside",
+      "{} uses an address that is misaligned or outside the cluster's shared memory: at least {} bytes must "
+      "follow, and it must be a multiple of {}",
       what, alignment, alignment);
   report.at(where, thread)
       .line("address", "{:#x}: offset {:#x} of CTA rank {} in a cluster of {}", address, offset, rank,
             state.cluster.size());
   if (rank < state.cluster.size() && offset % alignment == 0)
     explain_behind_the_end(report, thread, rank, offset);
-  fail("cluster-address",
-       report.rule("mapa gives the address of a variable in the shared memory of a CTA of the own cluster",
-                   "PTX ISA, \"mapa\""));
+  fail(
+      "cluster-address",
+      report.rule(
+          "the address must come from mapa, for a variable in the shared memory of a CTA in the same cluster",
+          "PTX ISA, \"mapa\""));
 }
 
 std::uint32_t HopperEngine::fence_after(Stamp write, bool shared) const {
@@ -303,7 +305,7 @@ std::string name_agent(const Gang& gang, Stamp stamp) {
   for (const auto& cta : gang.ctas) {
     if (cta->key == key && gang.hopper) state = &gang.hopper->cta(*cta);
   }
-  if (!state) return fmt::format("an asynchronous copy of CTA {}", cta_text);
+  if (!state) return fmt::format("an asynchronous copy by CTA {}", cta_text);
   const Agent agent = state->agents[stamp_thread(stamp)];
   const std::uint32_t time = stamp_time(stamp);
   switch (agent.kind) {
@@ -339,8 +341,8 @@ void add_wait_notes(Report& report, const Thread& thread) {
     // A wait that passed without any phase completing is the classic one.
     if (wait.phase == 0) {
       report.line("note",
-                  "its wait at {} for parity {} of {} passed at once: a barrier in phase 0 counts the phase "
-                  "before, of parity 1, as complete",
+                  "its wait at {} for parity {} of {} passed at once: a barrier in phase 0 counts the "
+                  "preceding phase, with parity 1, as complete",
                   wait.where.text(), wait.parity, name_mbarrier(*wait.barrier));
     } else {
       report.line("note", "its latest wait on {}, at {}, saw phase {} complete", name_mbarrier(*wait.barrier),
@@ -353,6 +355,7 @@ void fail_async_race(const char* space, const std::string& bytes, std::uintptr_t
                      Where where, const Thread& thread, Access earlier, Stamp stamp, Where earlier_where) {
   Gang& gang = *thread.cta->gang;
   const char* now = access == Access::kRead ? "read" : access == Access::kWrite ? "write" : "atomic access";
+  const std::string subject = fmt::format("{} {}", now[0] == 'a' ? "an" : "a", now);
   const std::uint32_t key = stamp_cta(stamp) & (kAgentKey - 1);
   AgentKind kind = AgentKind::kStoreWrites;
   const HopperCta* state = nullptr;
@@ -367,56 +370,60 @@ void fail_async_race(const char* space, const std::string& bytes, std::uintptr_t
   switch (kind) {
     case AgentKind::kWgmma:
       rule = "wgmma-operand-overwritten";
-      headline = fmt::format("a {} of bytes that wgmma may still be reading", now);
+      headline = fmt::format("{} accesses bytes that wgmma may still be reading", subject);
       sentence =
           "an operand in shared memory belongs to wgmma until wgmma.wait_group covers it; other threads "
-          "learn of that through a barrier (or an mbarrier arrival) after the wait";
+          "learn that through a barrier (or an mbarrier arrival) after the wait";
       source = "PTX ISA, \"wgmma.mma_async\", \"wgmma.wait_group\"";
       break;
     case AgentKind::kMultiplications:
       rule = "tcgen05-operand-overwritten";
-      headline = fmt::format("a {} of bytes that tcgen05.mma or tcgen05.cp may still be reading", now);
+      headline =
+          fmt::format("{} accesses bytes that tcgen05.mma or tcgen05.cp may still be reading", subject);
       sentence =
           "an operand in shared memory belongs to tcgen05.mma, and the source to tcgen05.cp, until a wait "
-          "has seen the arrival of a tcgen05.commit after it";
+          "has seen the arrival of a later tcgen05.commit";
       source = "PTX ISA, \"tcgen05.mma\", \"tcgen05.cp\", \"tcgen05.commit\"";
       break;
     case AgentKind::kLoads:
       rule = "load-not-waited";
-      headline = fmt::format("a {} of bytes that a copy has brought, without having waited for it", now);
+      headline =
+          fmt::format("{} accesses bytes that a copy has written, without a wait for the copy", subject);
       sentence =
-          "a load is visible to a thread only after its own successful wait on the mbarrier that the load "
-          "signals, or after a barrier with a thread that waited";
+          "a load is visible to a thread only after its own successful wait at the mbarrier that the load "
+          "signals, or after a barrier with a thread that has waited";
       source = "PTX ISA, \"cp.async.bulk.tensor\", \"mbarrier.try_wait\"";
       break;
     case AgentKind::kCopies:
       rule = "load-not-waited";
-      headline = fmt::format("a {} of bytes that a cp.async has brought, without having waited for it", now);
-      sentence = "copies handed to an mbarrier are there when the phase that they arrive in is complete";
+      headline =
+          fmt::format("{} accesses bytes that a cp.async has written, without a wait for the copy", subject);
+      sentence = "copies that arrive at an mbarrier are complete when their phase is complete";
       source = "PTX ISA, \"cp.async.mbarrier.arrive\"";
       break;
     case AgentKind::kRemote:
       rule = "load-not-waited";
-      headline = fmt::format("a {} of bytes that an st.async has brought, without having waited for it", now);
+      headline = fmt::format("{} accesses bytes that an st.async has written, without a wait for the store",
+                             subject);
       sentence =
-          "what a CTA of the cluster stores with st.async is there when a thread has waited, with acquire at "
-          "cluster scope, for the phase of the mbarrier that the store signals";
+          "data that a CTA in the cluster stores with st.async are visible to a thread when it has waited, "
+          "with acquire at cluster scope, for the phase of the mbarrier that the store signals";
       source = "PTX ISA, \"st.async\", \"mbarrier.try_wait\"";
       break;
     case AgentKind::kStoreReads:
       rule = "store-source-overwritten";
-      headline = fmt::format("a {} of shared memory that a bulk store may still be reading", now);
+      headline = fmt::format("{} accesses shared memory that a bulk store may still be reading", subject);
       sentence =
-          "the thread that issued the store waits with cp.async.bulk.wait_group.read, and a barrier hands "
-          "that on, before the bytes are used again";
+          "before the bytes are reused, the thread that issued the store must wait with "
+          "cp.async.bulk.wait_group.read, and a barrier must follow";
       source = "PTX ISA, \"cp.async.bulk.wait_group\"";
       break;
     case AgentKind::kCommits:  // it touches no memory but the mbarrier
     case AgentKind::kStoreWrites:
       rule = "store-not-waited";
-      headline = fmt::format("a {} of {} memory that a bulk store may still be writing", now, space);
+      headline = fmt::format("{} accesses {} memory that a bulk store may still be writing", subject, space);
       sentence =
-          "what a bulk store writes is there only after its thread's cp.async.bulk.wait_group (without "
+          "a bulk store's data are in memory only after its thread's cp.async.bulk.wait_group (without "
           ".read)";
       source = "PTX ISA, \"cp.async.bulk.wait_group\"";
       break;
@@ -463,8 +470,8 @@ void fail_async_race(const char* space, const std::string& bytes, std::uintptr_t
   if (kind == AgentKind::kStoreWrites && other_owner && earlier == Access::kWrite &&
       access == Access::kWrite) {
     sentence =
-        "of two writes that nothing orders either may stay: each element of D is stored by one CTA and by "
-        "one of its warpgroups";
+        "if nothing orders two writes, either value may remain, so each element of D must be stored by only "
+        "one CTA and by only one of its warpgroups";
     source = "PTX ISA, \"Memory Consistency Model\"";
   }
   add_wait_notes(report, thread);

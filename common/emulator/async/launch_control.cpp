@@ -46,14 +46,14 @@ void LaunchControl::check_not_refused(const char* what, const Thread& thread, Wh
       const auto seen = std::find_if(thread.cta->threads.begin(), thread.cta->threads.end(),
                                      [&](const Thread& other) { return knows(other, answer.arrives); });
       if (seen == thread.cta->threads.end()) continue;
-      Report report("{} by a CTA that has seen an earlier request fail", what);
+      Report report("a CTA that has seen an earlier request fail executes {}", what);
       report.at(where, thread);
       report.line("failed", "the request at {} by {}", request->where.text(),
                   name_thread(engine_.gang.grid, request->issuer));
       report.line("seen", "by {}, which has waited for it", name_thread(*seen));
-      report.missing("a way out of the loop: after a failure the CTA requests nothing more");
+      report.missing("an exit from the loop: after a failure, the CTA must not request anything more");
       engine_.fail("launch-control-after-failure",
-                   report.rule("after a request whose failure the CTA has observed another one is undefined",
+                   report.rule("after a CTA has observed that a request failed, another request is undefined",
                                kTrySection));
     }
   }
@@ -66,12 +66,12 @@ void LaunchControl::try_cancel(const char* what, void* response, void* barrier, 
   check_not_refused(what, thread, where);
   const std::optional<std::uint32_t> offset = shared_offset(*thread.cta, response, where);
   if (!offset || *offset % kAnswerBytes != 0 || shared_room(*thread.cta, *offset) < kAnswerBytes) {
-    Report report("{} with a response that is no 16 bytes of this CTA's shared memory", what);
+    Report report("the response of {} is not 16 bytes in this CTA's shared memory", what);
     report.at(where, thread);
     if (offset) report.line("response", name_shared_offset(*thread.cta, *offset));
     engine_.fail(
         "launch-control-address",
-        report.rule("the response is 16 bytes in shared memory of the executing CTA, at a multiple of 16",
+        report.rule("the response must be 16 bytes in the executing CTA's shared memory, at a multiple of 16",
                     kTrySection));
   }
   const std::uint32_t barrier_offset = mbarrier_offset(what, barrier, where);
@@ -142,15 +142,14 @@ CancelRequest& LaunchControl::request_of(const char* what, const void* response,
   if (answer.check == answer.sum() && answer.serial < requests_.size() &&
       answer.mark == OpaqueAnswer::kMark + (requests_[answer.serial]->canceled ? 1 : 0))
     return *requests_[answer.serial];
-  Report report("{} of 16 bytes that are no response", what);
+  Report report("{} reads 16 bytes that are not a response", what);
   report.at(where, running_thread());
   report.line("bytes", "{:08x} {:08x} {:08x} {:08x}", answer.mark, answer.serial, answer.x, answer.check);
   add_wait_notes(report, running_thread());
   engine_.fail(
       "launch-control-response",
-      report.rule(
-          "what is queried are the 16 bytes that a try_cancel wrote, loaded after a wait for its mbarrier",
-          kQuerySection));
+      report.rule("a query needs the 16 bytes that a try_cancel wrote, loaded after a wait for its mbarrier",
+                  kQuerySection));
 }
 
 bool LaunchControl::is_canceled(const char* what, const void* response, Where where) {
@@ -164,12 +163,12 @@ uint3 LaunchControl::first_ctaid(const char* what, const void* response, Where w
   if (context.counters) count_instruction(what, where, thread.lane() == 0, 1);
   CancelRequest& request = request_of(what, response, where);
   if (!request.canceled) {
-    Report report("{} of a request that has failed", what);
+    Report report("{} is executed for a request that has failed", what);
     report.at(where, thread);
     report.line("request", "{} by {}", request.where.text(), name_thread(engine_.gang.grid, request.issuer));
     report.missing("a branch on clusterlaunchcontrol_query_cancel_is_canceled before it");
     engine_.fail("launch-control-not-canceled",
-                 report.rule("where no cluster was cancelled get_first_ctaid is undefined", kQuerySection));
+                 report.rule("if no cluster was cancelled, get_first_ctaid is undefined", kQuerySection));
   }
   request.decoded = true;
   return request.first;
@@ -181,14 +180,14 @@ void LaunchControl::thread_exits(const Thread& thread) {
   if (running > 1) return;  // the thread itself still counts
   for (const auto& request : requests_) {
     if (!request->canceled || request->decoded) continue;
-    Report report("a cluster was cancelled, and no thread knows which");
+    Report report("a cluster was cancelled, but no thread knows which one");
     report.line("request", "{} by {}", request->where.text(),
                 name_thread(engine_.gang.grid, request->issuer));
     report.line("cluster", "its first CTA is {}", text(request->first));
     report.line("last", "{} returns", name_thread(thread));
     report.missing("clusterlaunchcontrol_query_cancel_get_first_ctaid of the response, and its work");
-    engine_.fail("launch-control-lost", report.rule("a cancelled cluster never runs, and no other request is "
-                                                    "told of it: whoever cancelled it does its work",
+    engine_.fail("launch-control-lost", report.rule("a cancelled cluster never runs, and no other request "
+                                                    "gets it, so the CTA that cancelled it must do its work",
                                                     kTrySection));
   }
 }

@@ -179,7 +179,7 @@ void check_row(const char* what, unsigned lane, unsigned matrices, const void* r
                                 .line("by", name_thread(running_thread()))
                                 .line("address", "{}: {} bytes off a multiple of 16", row,
                                       reinterpret_cast<std::uintptr_t>(row) % 16)
-                                .rule("every row of a matrix is 16 bytes at a multiple of 16", section)
+                                .rule("every row of a matrix must be 16 bytes at a multiple of 16", section)
                                 .str());
 }
 

@@ -69,7 +69,7 @@ void explain_fence_on_the_way(Report& report, const Thread& reader, Stamp write,
   const ProxyFence* const fence = fence_on_the_way(reader, write, shared);
   if (fence == nullptr) return;
   report.line("but",
-              "{} has executed fence.proxy.async at {}, after the write and before this instruction: the "
+              "{} has executed fence.proxy.async at {}, after the write and before this instruction, but the "
               "PTX ISA does not say whether that is enough",
               name_thread(reader.cta->gang->grid, fence->stamp), fence->where.text());
   report.course_rule(CourseRule::kProxyFenceByWriter);

@@ -41,7 +41,7 @@ constexpr const char* kPatternSection =
 constexpr const char* kIssueSection = "PTX ISA, \"TensorCore 5th Generation: Issue Granularity\"";
 constexpr const char* kPairSection = "PTX ISA, \"TensorCore 5th Generation: CTA Pair\"";
 constexpr const char* kOverwrittenSentence =
-    "an accumulator is overwritten when its readers are through: tcgen05.wait::ld, "
+    "an accumulator may be overwritten only after its readers have finished: tcgen05.wait::ld, "
     "fence::before_thread_sync, a synchronisation, fence::after_thread_sync";
 constexpr std::uint32_t kWholeWarp = 0xffffffffu;
 constexpr std::uint32_t kUnitColumns = 32;  // of an allocation
@@ -210,7 +210,8 @@ std::string alloc_wait_detail(const Thread& thread) {
     taken += fmt::format("{}columns {}-{} by CTA {} at {}", taken.empty() ? "" : ", ", allocation.column,
                          allocation.column + allocation.columns - 1, text(allocation.cta->id),
                          allocation.where.text());
-  return "for columns of its SM's tensor memory; taken are " + (taken.empty() ? std::string("none") : taken);
+  return "for columns in its SM's tensor memory; the columns in use are " +
+         (taken.empty() ? std::string("none") : taken);
 }
 
 std::string access_line(const char* what, const Thread& thread, Where where) {
@@ -219,7 +220,7 @@ std::string access_line(const char* what, const Thread& thread, Where where) {
 
 std::string peer_wait_detail(const Thread& thread) {
   return fmt::format(
-      "for a warp of the other CTA of the pair, rank {}, which executes the instruction with it",
+      "for a warp in the pair's other CTA, rank {}, which must execute the instruction together with it",
       thread.cta->rank_in_cluster ^ 1);
 }
 
@@ -255,11 +256,11 @@ void Tcgen05::fail(const char* rule, Report& report) {
 void Tcgen05::use_group(const char* what, int group, Where where) {
   if (groups_.group == 0) groups_ = {group, what, where};
   if (groups_.group == group) return;
-  Report report("{} with cta_group::{} in a kernel with cta_group::{}", what, group, groups_.group);
+  Report report("{} has cta_group::{} in a kernel that uses cta_group::{}", what, group, groups_.group);
   report.at(where, running_thread());
   report.line("before", "{} at {}, with cta_group::{}", groups_.what, groups_.where.text(), groups_.group);
   fail("tcgen05-cta-group",
-       report.rule("all tcgen05 instructions of a kernel that have a .cta_group have the same",
+       report.rule("all tcgen05 instructions in a kernel that have a .cta_group must have the same one",
                    "PTX ISA, \"tcgen05.mma\", \"tcgen05.alloc\", \"tcgen05.commit\""));
 }
 
@@ -267,23 +268,23 @@ Cta& Tcgen05::other_of(const char* what, const Cta& cta, Where where) {
   const std::vector<Cta*>& cluster = engine_.cta(cta).cluster;
   const auto other = static_cast<std::size_t>(cta.rank_in_cluster) ^ 1;
   if (other < cluster.size()) return *cluster[other];
-  Report report("{} with cta_group::2 by a CTA that has no peer", what);
+  Report report("a CTA that has no peer executes {} with cta_group::2", what);
   report.at(where, running_thread());
   report.line("cluster", "{} CTAs; this one has rank {}", cluster.size(), cta.rank_in_cluster);
-  fail("tcgen05-no-peer", report.rule("two CTAs of a cluster whose ranks differ in the last bit are a pair: "
-                                      "the launch has clusters with an even number of CTAs",
+  fail("tcgen05-no-peer", report.rule("two CTAs in a cluster whose ranks differ in the last bit are a pair, "
+                                      "so the launch's clusters must have an even number of CTAs",
                                       kPairSection));
 }
 
 Cta& Tcgen05::peer_of(const char* what, const Cta& cta, Where where) {
   Cta& other = other_of(what, cta, where);
   if (other.exited != other.thread_count) return other;
-  Report report("{} with cta_group::2 by a CTA whose peer has ended", what);
+  Report report("a CTA whose peer has ended executes {} with cta_group::2", what);
   report.at(where, running_thread());
   report.line("peer", "CTA {} (rank {})", text(other.id), other.rank_in_cluster);
   report.missing("a barrier of the cluster, at which CTA {} waits until this is over", text(other.id));
   fail("tcgen05-peer-gone",
-       report.rule("while a CTA issues an operation of the pair, its peer is there: it has not exited",
+       report.rule("while a CTA issues an operation for the pair, its peer must not have exited",
                    kIssueSection));
 }
 
@@ -293,12 +294,12 @@ Cta* Tcgen05::peer_of_issuer(const char* what, int group, Where where) {
   const Thread& thread = running_thread();
   Cta& peer = peer_of(what, *thread.cta, where);
   if (thread.cta->rank_in_cluster % 2 == 0) return &peer;
-  Report report("{} with cta_group::2 by the CTA of the odd rank", what);
+  Report report("the CTA with the odd rank executes {} with cta_group::2", what);
   report.at(where, thread);
-  report.missing("a condition: the CTA of rank {} issues for both", peer.rank_in_cluster);
+  report.missing("a condition: the CTA with rank {} must issue for both", peer.rank_in_cluster);
   fail("tcgen05-pair-leader",
-       report.rule("one thread of the pair issues; in this course it is in the CTA of the even rank, the "
-                   "leader (the PTX ISA does not say in which of the two)",
+       report.rule("one thread in the pair issues; in this course it must be in the CTA with the even rank, "
+                   "the leader (the PTX ISA does not say in which of the two CTAs)",
                    kIssueSection));
 }
 
@@ -341,14 +342,14 @@ void Tcgen05::check_peer_ready(const char* what, const Thread& thread, const Cta
   for (const TensorAllocation& allocation : memory(peer).allocations) {
     if (allocation.column > column || column >= allocation.column + allocation.columns) continue;
     if (allocation.ready != 0 && knows_over(thread, allocation.ready)) return;
-    Report report("{} while the peer's tcgen05.alloc may not have ended", what);
+    Report report("{} is executed while the peer's tcgen05.alloc may not have ended", what);
     report.line("where", access_line(what, thread, where));
     report.line("peer", "CTA {} (rank {}), tcgen05.alloc at {}", text(peer.id), peer.rank_in_cluster,
                 allocation.where.text());
     report.missing("a barrier of the cluster after tcgen05.alloc, in both CTAs");
     fail("tcgen05-peer-not-ready",
-         report.rule("an operation of the pair uses the tensor memory of both CTAs: both have allocated it, "
-                     "and the one that issues or deallocates knows that the other has",
+         report.rule("an operation of the pair uses the tensor memory of both CTAs: both must have allocated "
+                     "it, and the CTA that issues or deallocates must know that the other has",
                      kAllocSection));
   }
 }
@@ -390,12 +391,12 @@ bool Tcgen05::allocate_with_peer(Cta& cta, int warp, std::uint32_t columns, Wher
   if (std::none_of(peer.threads.begin(), peer.threads.end(), [&](const Thread& other) {
         return knows_over(thread, make_stamp(peer.key, other.index, 1));
       })) {
-    Report report("tcgen05_alloc with cta_group::2 while the peer may not have begun");
+    Report report("tcgen05_alloc with cta_group::2 is executed while the peer may not have begun");
     report.line("where", access_line("tcgen05_alloc", thread, where));
     report.line("peer", "CTA {} (rank {})", text(peer.id), peer.rank_in_cluster);
     report.missing("a barrier of the cluster before tcgen05.alloc");
     fail("tcgen05-peer-not-ready",
-         report.rule("with .cta_group::2 the warp makes sure that the peer CTA has been launched",
+         report.rule("with .cta_group::2, the warp must make sure that the peer CTA has been launched",
                      kAllocSection));
   }
   std::optional<PairRequest>& theirs = allocations(peer).request;
@@ -406,8 +407,9 @@ bool Tcgen05::allocate_with_peer(Cta& cta, int warp, std::uint32_t columns, Wher
     report.line("one", "{} columns at {} by CTA {}", theirs->columns, theirs->where.text(), text(peer.id));
     report.line("other", "{} columns at {} by CTA {}", columns, where.text(), text(cta.id));
     fail("tensor-memory-alloc",
-         report.rule("a warp of each CTA of the pair allocates, together with the other, the same columns",
-                     kAllocSection));
+         report.rule(
+             "one warp in each CTA of the pair must allocate the same columns, together with the other",
+             kAllocSection));
   }
   const std::vector<std::uint32_t> of_peer = places(memory(peer), columns);
   std::vector<std::uint32_t> common;
@@ -466,27 +468,27 @@ void Tcgen05::alloc(int group, std::uint32_t* address, std::uint32_t columns, Wh
       if (other.columns != mine.columns || other.address != mine.address) {
         Report text = report("the lanes of a warp execute tcgen05.alloc with different operands");
         self.fail("tensor-memory-alloc",
-                  text.rule("all threads of the warp use the same values of nCols", kAllocSection));
+                  text.rule("all threads in the warp must use the same value of nCols", kAllocSection));
       }
     }
     TensorCta& state = self.allocations(cta);
     if (state.relinquished) {
-      Report text = report("tcgen05.alloc by a CTA that has given up the right to allocate");
+      Report text = report("a CTA that has given up the right to allocate executes tcgen05.alloc");
       text.line("before", "{} tcgen05.relinquish_alloc_permit", state.relinquished_where.text());
-      self.fail(
-          "tensor-memory-alloc",
-          text.rule("no tcgen05.alloc follows tcgen05.relinquish_alloc_permit in a CTA", kAllocSection));
+      self.fail("tensor-memory-alloc",
+                text.rule("a CTA must not execute tcgen05.alloc after tcgen05.relinquish_alloc_permit",
+                          kAllocSection));
     }
     if (mine.columns < kUnitColumns || mine.columns > kTensorColumns || !std::has_single_bit(mine.columns)) {
-      Report text = report(fmt::format("tcgen05.alloc of {} columns", mine.columns));
+      Report text = report(fmt::format("tcgen05.alloc requests {} columns", mine.columns));
       self.fail("tensor-memory-alloc",
-                text.rule("the number of columns is a power of 2 from 32 to 512", kAllocSection));
+                text.rule("the number of columns must be a power of 2 from 32 to 512", kAllocSection));
     }
     if (state.smallest != 0 && mine.columns > state.smallest) {
-      Report text =
-          report(fmt::format("tcgen05.alloc of {} columns after one of {}", mine.columns, state.smallest));
+      Report text = report(fmt::format("tcgen05.alloc requests {} columns after an allocation of {}",
+                                       mine.columns, state.smallest));
       self.fail("tensor-memory-alloc",
-                text.rule("the number of columns does not increase from one allocation of a CTA to the next",
+                text.rule("the number of columns must not increase from one allocation of a CTA to the next",
                           kAllocSection));
     }
     std::uint32_t column = 0;
@@ -556,9 +558,9 @@ void Tcgen05::dealloc(int group, std::uint32_t address, std::uint32_t columns, W
                      allocation.columns == mine.columns;
             });
         if (found == memory.allocations.end()) {
-          Report text =
-              report(fmt::format("tcgen05.dealloc of {} columns at {:#x}, which is no allocation of this CTA",
-                                 mine.columns, mine.address));
+          Report text = report(fmt::format(
+              "tcgen05.dealloc frees {} columns at {:#x}, which are not an allocation of this CTA",
+              mine.columns, mine.address));
           for (const TensorAllocation& allocation : memory.allocations) {
             if (allocation.cta == &cta)
               text.line("allocated", "{} columns at {:#x}, at {}", allocation.columns, allocation.column,
@@ -566,25 +568,25 @@ void Tcgen05::dealloc(int group, std::uint32_t address, std::uint32_t columns, W
           }
           self.fail(
               "tensor-memory-dealloc",
-              text.rule("taddr and nCols are those of an allocation that is still there", kAllocSection));
+              text.rule("taddr and nCols must be those of an allocation that still exists", kAllocSection));
         }
         const auto in_use = [&](std::uint32_t column, const std::string& access, const Thread& lane,
                                 const Cta& of) {
-          Report text = report("tcgen05.dealloc of tensor memory that may still be in use");
+          Report text = report("tcgen05.dealloc frees tensor memory that may still be in use");
           text.line("columns", columns_text(column, 1));
           text.line("access", access);
           text.line("behind", "{} is not, with its dealloc", name_thread(lane));
           const auto fail = [&] {
             self.fail("tensor-memory-dealloc",
-                      text.rule("what uses tensor memory is complete, and known to be, before it is "
-                                "deallocated: what comes next may be another CTA's",
+                      text.rule("all operations on tensor memory must be complete, and known to be complete, "
+                                "before it is deallocated, because its next user may be another CTA",
                                 kAllocSection));
           };
           if (&of != &cta) {
             text.missing(
-                "a barrier of the cluster (barrier.cluster.arrive and .wait) after the last access of each "
-                "warp of CTA {} and before the dealloc of CTA {}: the pair's tensor memories are handed back "
-                "together, and a barrier of one CTA says nothing of the other",
+                "a barrier of the cluster (barrier.cluster.arrive and .wait) after the last access by each "
+                "warp of CTA {} and before the dealloc by CTA {}: the pair's tensor memories are deallocated "
+                "together, and a barrier within one CTA says nothing about the other",
                 emulator::text(of.id), emulator::text(cta.id));
             fail();
           }
@@ -606,9 +608,9 @@ void Tcgen05::dealloc(int group, std::uint32_t address, std::uint32_t columns, W
                       ranges("warp", unread));
           }
           if (!reading.empty())
-            text.line("read", "by {}, too, which may not be through", ranges("warp", reading));
+            text.line("read", "by {}, which may not have finished either", ranges("warp", reading));
           text.missing(
-              "a barrier of all warps that use the tensor memory, after their waits and before the dealloc");
+              "a barrier for all warps that use the tensor memory, after their waits and before the dealloc");
           fail();
         };
         std::vector<Cta*> ctas{&cta};
@@ -688,7 +690,7 @@ void Tcgen05::check_columns(const char* what, const Cta& cta, std::uint32_t colu
         column + columns <= allocation.column + allocation.columns)
       return;
   }
-  Report report("{} of tensor memory that is not allocated to the CTA", what);
+  Report report("{} accesses tensor memory that is not allocated to the CTA", what);
   report.at(where, running_thread());
   if (&cta != running_thread().cta)
     report.line("CTA", "{}, the peer (rank {})", text(cta.id), cta.rank_in_cluster);
@@ -700,20 +702,20 @@ void Tcgen05::check_columns(const char* what, const Cta& cta, std::uint32_t colu
     report.line("allocated", "{}, at {}", columns_text(allocation.column, allocation.columns),
                 allocation.where.text());
   }
-  if (!any) report.line("allocated", "nothing, or nothing any more");
+  if (!any) report.line("allocated", "nothing at this point");
   constexpr std::uint32_t kAll = 512;
   for (const TensorAllocation& allocation : memory.allocations) {
     const std::uint32_t needed = column + columns - allocation.column;
     if (allocation.cta != &cta || column < allocation.column || std::bit_ceil(needed) > kAll) continue;
     report.missing(
-        "{} columns in the tcgen05.alloc at {}, where {} are allocated: columns {} to {} after its first "
-        "one are used here (of several accumulators each has columns of its own)",
+        "{} columns in the tcgen05.alloc at {}, which allocates {}: columns {} to {} after its first one are "
+        "used here (several accumulators need separate columns)",
         std::bit_ceil(needed), allocation.where.text(), allocation.columns, column - allocation.column,
         needed - 1);
     break;
   }
   fail("tensor-memory-unallocated",
-       report.rule("an access stays inside one allocation, between tcgen05.alloc and tcgen05.dealloc",
+       report.rule("an access must stay inside one allocation, between tcgen05.alloc and tcgen05.dealloc",
                    kAllocSection));
 }
 
@@ -789,9 +791,9 @@ std::string passed_twice(const TensorTransfer& transfer) {
     if (over == 0 || wait->count <= over) continue;
     return fmt::format(
         "a wait of warp {} for phase {} (parity {}) of {} before its tcgen05.ld: its wait at {}, for parity "
-        "{}, was its wait number {} there and was let through by phase {}, which an earlier one had seen. "
-        "The warp reads before the multiplications of this tile are over; the parity of its wait changes "
-        "with every phase",
+        "{}, was its wait number {} there and was satisfied by phase {}, which an earlier wait had already "
+        "seen. The warp reads before this tile's multiplications have completed; the parity of its wait must "
+        "change with every phase",
         transfer.warp, wait->phase, wait->phase & 1, name_mbarrier(*wait->barrier), wait->where.text(),
         wait->parity, wait->count, wait->phase - 1);
   }
@@ -810,7 +812,7 @@ void Tcgen05::check_behind_transfer(const char* what, const Thread& thread, cons
     const bool waits = verdict != Behind::kNotWaited && verdict != Behind::kWaitedLate;
     const bool fence = verdict == Behind::kNoFenceBefore || verdict == Behind::kNoFenceAfter;
     Report report(
-        store ? fmt::format("{} of tensor memory that a tcgen05.st may still be writing", what)
+        store ? fmt::format("{} accesses tensor memory that a tcgen05.st may still be writing", what)
               : fmt::format("{} overwrites tensor memory that a tcgen05.ld may still be reading", what));
     report.line("columns", columns_text(column, 1));
     report.line(store ? "one" : "read", transfer_text(transfer));
@@ -828,8 +830,9 @@ void Tcgen05::check_behind_transfer(const char* what, const Thread& thread, cons
     if (verdict == Behind::kNotWaited)
       missing = fmt::format("{} by warp {}, and a synchronisation after it", wait, transfer.warp);
     if (verdict == Behind::kWaitedLate)
-      missing = fmt::format("{} by warp {} before it synchronises with the other; it waited after that", wait,
-                            transfer.warp);
+      missing =
+          fmt::format("{} by warp {} before it synchronises with the other warp; it waited only after that",
+                      wait, transfer.warp);
     if (verdict == Behind::kNoFenceBefore)
       missing = fmt::format("tcgen05.fence::before_thread_sync by warp {}, after {} and before the barrier",
                             transfer.warp, wait);
@@ -837,7 +840,7 @@ void Tcgen05::check_behind_transfer(const char* what, const Thread& thread, cons
       missing = fmt::format("tcgen05.fence::after_thread_sync by the thread that {}, after the barrier",
                             store ? "comes later" : "writes");
     report.missing(missing);
-    report.rule(store ? "a tcgen05.st is there after tcgen05.wait::st; for another warp after "
+    report.rule(store ? "a tcgen05.st is complete after tcgen05.wait::st; another warp also needs "
                         "fence::before_thread_sync, a synchronisation, and fence::after_thread_sync"
                       : kOverwrittenSentence,
                 fence ? kFenceSection : kPatternSection);
@@ -864,11 +867,12 @@ void Tcgen05::check_behind_accumulation(const char* what, const Thread& thread,
   const char* const work = name_of(accumulation.work);
   Report report(
       verdict == Behind::kNoFenceAfter
-          ? fmt::format("{} of {}, without a fence after the wait for it", what,
+          ? fmt::format("{} accesses {} without a fence after the wait for it", what,
                         multiplies ? "an accumulator" : fmt::format("what {} has written", work))
-      : !multiplies ? fmt::format("{} of tensor memory that {} may still be writing", what, work)
-      : reads       ? fmt::format("{} of an accumulator that tcgen05.mma may still be writing", what)
-              : fmt::format("{} into an accumulator that another tcgen05.mma may still be writing", what));
+      : !multiplies ? fmt::format("{} accesses tensor memory that {} may still be writing", what, work)
+      : reads
+          ? fmt::format("{} accesses an accumulator that tcgen05.mma may still be writing", what)
+          : fmt::format("{} writes to an accumulator that another tcgen05.mma may still be writing", what));
   report.line("columns", columns_text(column, 1));
   report.line("one", "{} at {}", name_agent(cta, accumulation.issuer->index, accumulation.latest),
               accumulation.where.text());
@@ -876,26 +880,24 @@ void Tcgen05::check_behind_accumulation(const char* what, const Thread& thread,
   if (verdict == Behind::kNoFenceAfter) {
     const TensorThread& me = state(thread);
     const bool waited_since = me.waits_before != waits_passed(thread);
-    report.line(
-        "fence",
-        !me.has_after ? std::string("it has executed none")
-        : waited_since
-            ? fmt::format("its latest, at {}, came before the wait", me.after_where.text())
-            : fmt::format(
-                  "its latest, at {}, came before the barrier (or __syncwarp) by which it learned of this",
-                  me.after_where.text()));
+    report.line("fence", !me.has_after  ? std::string("it has executed none")
+                         : waited_since ? fmt::format("its latest fence, at {}, precedes the wait",
+                                                      me.after_where.text())
+                                        : fmt::format("its latest fence, at {}, precedes the barrier (or "
+                                                      "__syncwarp) that told the thread of this",
+                                                      me.after_where.text()));
     report.missing(waited_since || !me.has_after ? "tcgen05.fence::after_thread_sync after the wait"
                                                  : "tcgen05.fence::after_thread_sync after that barrier");
-    fail("tcgen05-fence", report.rule("fence::after_thread_sync orders the asynchronous tcgen05 instructions "
-                                      "after it with respect to what the thread has waited for",
+    fail("tcgen05-fence", report.rule("fence::after_thread_sync orders later asynchronous tcgen05 "
+                                      "instructions after what the thread has waited for",
                                       kFenceSection));
   }
   std::string missing = missing_commit(cta, accumulation.issuer->index, accumulation.latest);
   if (pass == EarlyPass::kNone && thread.execution.covers(stamp_of(accumulation))) {
     report.missing(
-        "acquire at cluster scope in the wait for the commit, which is another CTA's: "
+        "acquire at cluster scope in the wait for the commit, which another CTA executed: "
         "mbarrier_wait_parity_cluster");
-    report.rule("what synchronises two CTAs has the scope .cluster", kPatternSection);
+    report.rule("a synchronisation between two CTAs needs the scope .cluster", kPatternSection);
     fail(multiplies ? "tcgen05-mma-not-waited" : "tcgen05-cp-not-waited",
          report.course_rule(CourseRule::kPairClusterScope));
   }
@@ -910,23 +912,25 @@ void Tcgen05::check_behind_accumulation(const char* what, const Thread& thread,
   // A commit that another thread executes says nothing of these.
   const bool by_another =
       pass == EarlyPass::kOtherThread || missing.find("another thread") != std::string::npos;
-  fail(by_another            ? "tcgen05-commit-thread"
-       : reads && multiplies ? "tcgen05-mma-not-waited"
-       : reads               ? "tcgen05-cp-not-waited"
-                             : "tensor-memory-race",
-       report.rule(by_another ? "tcgen05.commit tracks the asynchronous tcgen05 instructions that the "
-                                "executing thread has issued"
-                   : reads    ? fmt::format("the result of {} is there when a wait has seen the arrival of a "
-                                               "tcgen05.commit after it",
-                                            work)
-                   : multiplies
-                       ? "multiplications are executed in order only when one thread issues them, with one "
+  fail(
+      by_another            ? "tcgen05-commit-thread"
+      : reads && multiplies ? "tcgen05-mma-not-waited"
+      : reads               ? "tcgen05-cp-not-waited"
+                            : "tensor-memory-race",
+      report.rule(
+          by_another ? "tcgen05.commit tracks the asynchronous tcgen05 instructions that the "
+                       "executing thread has issued"
+          : reads
+              ? fmt::format(
+                    "the result of {} is complete when a wait has seen the arrival of a later tcgen05.commit",
+                    work)
+          : multiplies ? "multiplications are executed in order only when one thread issues them, with one "
                          "shape, into one accumulator"
-                       : "only some pairs of instructions of one thread are executed in order: tcgen05.cp "
+                       : "only some pairs of instructions from one thread are executed in order: tcgen05.cp "
                          "and .shift before .mma, .mma before .shift, .shift before .cp.4x256b",
-                   by_another                                            ? kCommitSection
-                   : accumulation.work == TensorWork::kMultiply || reads ? kPatternSection
-                                                                         : kPipelineSection));
+          by_another                                            ? kCommitSection
+          : accumulation.work == TensorWork::kMultiply || reads ? kPatternSection
+                                                                : kPipelineSection));
 }
 
 void Tcgen05::check_behind_operand(const char* what, const Thread& thread, const TensorCell& cell,
@@ -968,27 +972,27 @@ void explain_unwritten_load(Report& report, TensorMemory& memory, const Thread& 
   const bool pair = one.peer != nullptr;
   const std::string lanes = one.folded() || one.m == kTensorLanes
                                 ? "lanes 0-127"
-                                : fmt::format("16 of each 32 lanes, from lane {} on", one.lane);
+                                : fmt::format("16 out of every 32 lanes, from lane {} on", one.lane);
   const unsigned m = pair ? 2 * one.m : one.m;
   report.line("written", "columns {}-{}, {}, by {} at {}: M = {}{}, N = {}", one.column,
               one.column + one.columns() - 1, lanes, name_thread(thread.cta->gang->grid, one.issuer->stamp()),
               one.where.text(), m,
-              pair ? fmt::format(" of a pair, {} rows in each of its CTAs", one.m) : std::string(), one.n);
+              pair ? fmt::format(" for a pair, {} rows in each of its CTAs", one.m) : std::string(), one.n);
   if (one.folded() && column - one.column < one.n) {
     report.missing(
-        "M = 256 in the instruction descriptor, if each CTA of the pair has 128 rows: with M = 128 each has "
-        "64, and its D lies folded in {} columns of all lanes (columns {} on of D in lanes 64-127). A D of "
-        "128 rows takes {} columns",
+        "M = 256 in the instruction descriptor, if each CTA of the pair has 128 rows: with M = 128, each has "
+        "64, and its part of D is folded into {} columns of all lanes (with D's columns from {} on in lanes "
+        "64-127). With 128 rows, D takes {} columns",
         one.columns(), one.n / 2, one.n);
   } else if (column - one.column < one.columns()) {
     report.missing(
-        "M = 128 in the instruction descriptor, if the tile has 128 rows: with M = 64 the multiplication "
-        "writes 16 of each 32 lanes, and warp {} reads all of lanes {}-{}",
+        "M = 128 in the instruction descriptor, if the tile has 128 rows: with M = 64, the multiplication "
+        "writes 16 out of every 32 lanes, but warp {} reads all of lanes {}-{}",
         thread.warp(), quarter * kWarpSize, quarter * kWarpSize + kWarpSize - 1);
   } else {
     report.missing(
-        "a multiplication that writes column {}: this one has N = {} and ends at column {}. N of the "
-        "instruction descriptor is too small, or the address of the load is that of another accumulator",
+        "a multiplication that writes column {}: this one has N = {} and ends at column {}. Either N in the "
+        "instruction descriptor is too small, or the load's address is that of another accumulator",
         column, one.n, one.column + one.columns() - 1);
   }
 }
@@ -998,19 +1002,19 @@ void explain_unwritten_load(Report& report, TensorMemory& memory, const Thread& 
 void Tcgen05::check_written(const char* what, const Thread& thread, const TensorCell& cell,
                             std::uint32_t column, Where where) {
   if (cell.written()) return;
-  Report report("{} of tensor memory that was never written", what);
+  Report report("{} accesses tensor memory that was never written", what);
   report.line("columns", columns_text(column, 1));
   report.line("where", access_line(what, thread, where));
   if (std::string_view(what).starts_with("tcgen05_ld")) {
     explain_unwritten_load(report, memory(*thread.cta), thread, column);
     fail("tensor-memory-uninitialised",
-         report.rule("what tcgen05.ld reads has been written, by a multiplication, tcgen05.cp or tcgen05.st: "
+         report.rule("tcgen05.ld may read only what a multiplication, tcgen05.cp or tcgen05.st has written: "
                      "tcgen05.alloc sets nothing to zero",
                      "PTX ISA, \"tcgen05.ld\"; \"Data Path Layout Organization\""));
   }
   fail("tensor-memory-uninitialised",
-       report.rule("the first multiplication of a tile overwrites its accumulator (enable-input-d is false): "
-                   "tcgen05.alloc sets nothing to zero",
+       report.rule("a tile's first multiplication must overwrite its accumulator (enable-input-d is false), "
+                   "because tcgen05.alloc sets nothing to zero",
                    kMultiplySection));
 }
 
@@ -1043,14 +1047,13 @@ std::uint32_t Tcgen05::check_lanes(const char* what, std::uint32_t address, Wher
   const std::uint32_t quarter = static_cast<std::uint32_t>(thread.warp()) % 4;
   const std::uint32_t lane = address >> 16;
   if (lane == quarter * kWarpSize) return address & 0xffffu;
-  Report report("{} of lanes of tensor memory that are not this warp's", what);
+  Report report("{} uses lanes of tensor memory that this warp cannot access", what);
   report.line("where", "{} by warp {} of CTA {}", where.text(), thread.warp(), text(thread.cta->id));
   report.line("address", "{:#x}: lane {}, column {}", address, lane, address & 0xffffu);
   report.line("its lanes", "{}-{}", quarter * kWarpSize, quarter * kWarpSize + kWarpSize - 1);
-  fail("tensor-memory-lanes",
-       report.rule(
-           "warp w reaches the lanes from 32 (w % 4) on; the address of a .32x32b access names the first",
-           kAccessSection));
+  fail("tensor-memory-lanes", report.rule("warp w can access the 32 lanes from 32 (w % 4) on; the address of "
+                                          "a .32x32b access is that of the first lane",
+                                          kAccessSection));
 }
 
 void Tcgen05::touch_cells(const char* what, const std::array<Thread*, kWarpSize>& lanes,
@@ -1117,7 +1120,7 @@ void Tcgen05::transfer(TransferCall& call) {
           report.line("addresses", "{:#x} and {:#x}", mine.address, other.address);
           self.fail(
               "tensor-memory-lanes",
-              report.rule("all threads of the warp specify the same taddr, the base of the whole access",
+              report.rule("all threads in the warp must specify the same taddr, the base of the whole access",
                           is_store ? kStoreSection : kLoadSection));
         }
         const std::uint32_t column = self.check_lanes(mine.what, mine.address, mine.where);
@@ -1204,7 +1207,7 @@ void Tcgen05::wait(bool stores, Where where) {
               report.line("register", "{} of {}; it holds {} now", i, load.count, load.registers[i]);
               mine.self->fail(
                   "tcgen05-registers-written",
-                  report.rule("from tcgen05.ld to tcgen05.wait::ld the registers belong to the load",
+                  report.rule("from tcgen05.ld to tcgen05.wait::ld, the registers belong to the load",
                               kLoadSection));
             }
             std::copy_n(load.values.begin(), load.count, load.registers);
@@ -1221,7 +1224,8 @@ bool Tcgen05::explain_poison(Report& report, const Thread& thread, std::uint32_t
     if (load.registers == nullptr || load.poison != (value & ~kQuietBit)) continue;
     report.line("load", transfer_text(*load.transfer));
     report.missing("tcgen05.wait::ld between the load and this use");
-    report.rule("the registers of tcgen05.ld hold what was loaded after tcgen05.wait::ld", kLoadSection);
+    report.rule("the registers of tcgen05.ld hold the loaded values only after tcgen05.wait::ld",
+                kLoadSection);
     report.course_rule(CourseRule::kTensorLoadWait);
     return true;
   }
@@ -1240,10 +1244,10 @@ void Tcgen05::take_accumulator(const char* what, Thread& thread, TensorOperation
   const std::uint32_t lane = d >> 16;
   const Where where = operation.where;
   if (lane != 0 && !(m == 64 && !operation.peer && lane == kLanesOfHalf)) {
-    Report report("{} with an accumulator that starts at lane {}", what, lane);
+    Report report("{} has an accumulator that starts at lane {}", what, lane);
     report.line("where", access_line(what, thread, where));
     fail("tensor-memory-lanes",
-         report.rule("an accumulator starts at lane 0; with M = 64 of one CTA at lane 0 or 16",
+         report.rule("an accumulator must start at lane 0, or, with M = 64 for one CTA, at lane 0 or 16",
                      "PTX ISA, \"Data Path Layout Organization\""));
   }
   auto accumulation = std::make_shared<TensorAccumulation>();
@@ -1325,10 +1329,10 @@ void Tcgen05::read_a_from_tensor_memory(const char* what, Thread& thread, Tensor
   const std::uint32_t lane = operation.a_address >> 16;
   const Where where = operation.where;
   if (lane != operation.accumulation->lane) {
-    Report report("{} with A at lane {} and D at lane {}", what, lane, operation.accumulation->lane);
+    Report report("{} has A at lane {} and D at lane {}", what, lane, operation.accumulation->lane);
     report.line("where", access_line(what, thread, where));
-    fail("tensor-memory-lanes",
-         report.rule("A and D have the same lane alignment", "PTX ISA, \"Data Path Layout Organization\""));
+    fail("tensor-memory-lanes", report.rule("A and D must have the same lane alignment",
+                                            "PTX ISA, \"Data Path Layout Organization\""));
   }
   check_columns(what, *thread.cta, column, kColumnsOfA, where);
   const Stamp stamp = agent_stamp(*thread.cta, state(thread).agent, operation.number);
@@ -1371,20 +1375,20 @@ void Tcgen05::check_fence_behind_operand(const OperandUse& use, const Thread& th
                                          const OperandWriter& writer, const char* instruction) {
   if (!course_rule_on(CourseRule::kTensorOperandFence) || after_covers(thread, writer.stamp)) return;
   const TensorThread& me = state(thread);
-  Report report("{} reads shared memory, without a fence after the wait for it", instruction);
+  Report report("{} reads shared memory without a fence after the wait for it", instruction);
   report.line(instruction, use.describe(use));
   report.line("bytes", name_shared_offset(*use.cta, writer.offset));
   report.line("written", "{} by {}", Where::from_packed(writer.where & ~kAtomicBit).text(),
               is_agent(writer.stamp) ? emulator::name_agent(engine_.gang, writer.stamp)
                                      : name_thread(engine_.gang.grid, writer.stamp));
   report.line("fence", me.has_after
-                           ? fmt::format("its latest, at {}, came before the wait", me.after_where.text())
+                           ? fmt::format("its latest fence, at {}, precedes the wait", me.after_where.text())
                            : std::string("the thread has executed none"));
   report.missing("tcgen05.fence::after_thread_sync between the wait and the {}",
                  instruction == std::string_view("tcgen05.cp") ? "copy" : "multiplication");
   report.rule(
-      "fence::after_thread_sync orders the asynchronous tcgen05 instructions after it with respect to what "
-      "the thread has waited for",
+      "fence::after_thread_sync orders later asynchronous tcgen05 instructions after what the thread has "
+      "waited for",
       kFenceSection);
   report.course_rule(CourseRule::kTensorOperandFence);
   fail("tcgen05-fence", report);
@@ -1392,18 +1396,16 @@ void Tcgen05::check_fence_behind_operand(const OperandUse& use, const Thread& th
 
 void Tcgen05::check_descriptor(const char* what, const char* name, std::uint64_t bits, Where where) {
   if (const char* fault = gemm::ptx::tcgen05_descriptor_fault(bits)) {
-    Report report("{} with a shared memory descriptor that is none: {}", what, fault);
+    Report report("{} has bits that are not a shared memory descriptor: {}", what, fault);
     report.line("where", access_line(what, running_thread(), where)).line(name, "{:#018x}", bits);
-    fail(
-        "tcgen05-descriptor",
-        report.rule(
-            "bits 46-48 are 0b001, bits 53-60 are 0, and bits 61-63 name a swizzle: it is not wgmma's format",
-            kTensorOperandRules.descriptor_section));
+    fail("tcgen05-descriptor", report.rule("bits 46-48 must be 0b001, bits 53-60 must be 0, and bits 61-63 "
+                                           "must be a swizzle; wgmma's format is a different one",
+                                           kTensorOperandRules.descriptor_section));
   }
   if (bits >> 61 == 1 || (bits >> 52 & 1) != 0) {
     throw harness::Error(
-        fmt::format("the emulator knows no tcgen05 operand with 32-byte swizzle units or an absolute leading "
-                    "dimension; {} has one",
+        fmt::format("the emulator does not support tcgen05 operands with 32-byte swizzle units or an "
+                    "absolute leading dimension; {} has one",
                     where.text()));
   }
 }
@@ -1426,14 +1428,14 @@ void Tcgen05::multiply(const char* what, int group, std::uint32_t d, std::uint64
     const gemm::ptx::InstructionDescriptor half{.m = 64, .n = read.n, .d = read.d, .a = read.a, .b = read.b};
     const bool is_stricter = group == 1 && read.m == 128 && instruction == encode(read) &&
                              gemm::ptx::instruction_descriptor_fault(encode(half)) == nullptr;
-    refuse(
-        "tcgen05-instruction-descriptor",
-        fmt::format("{} with an instruction descriptor that is none: {}", what, fault), "descriptor",
-        fmt::format("{:#010x}: M {}, N {}", instruction, read.m, read.n),
-        is_stricter
-            ? "with M = 128 of one CTA N has steps of 16, as in CUTLASS; the PTX ISA's table has steps of 8"
-            : "the descriptor says a shape and types that .kind::f16 has, and its reserved bits are 0",
-        "PTX ISA, \"TensorCore 5th Generation: Instruction descriptor\"; \"Matrix Shape\"");
+    refuse("tcgen05-instruction-descriptor",
+           fmt::format("{} has bits that are not an instruction descriptor: {}", what, fault), "descriptor",
+           fmt::format("{:#010x}: M {}, N {}", instruction, read.m, read.n),
+           is_stricter ? "with M = 128 for one CTA, N must be a multiple of 16, as in CUTLASS; the PTX ISA's "
+                         "table has steps of 8"
+                       : "the descriptor must give a shape and types that .kind::f16 has, and its reserved "
+                         "bits must be 0",
+           "PTX ISA, \"TensorCore 5th Generation: Instruction descriptor\"; \"Matrix Shape\"");
   }
   if (!a_in_tensor_memory) check_descriptor(what, "A", a, where);
   check_descriptor(what, "B", b, where);
@@ -1449,14 +1451,16 @@ void Tcgen05::multiply(const char* what, int group, std::uint32_t d, std::uint64
   operation.peer = peer;
   const gemm::ptx::InstructionDescriptor& shape = operation.instruction;
   if (shape.transpose_a || shape.transpose_b || shape.d == gemm::ptx::Tcgen05Output::kF16) {
-    throw harness::Error(fmt::format(
-        "the emulator knows K-major operands and binary32 accumulators of tcgen05.mma; {} has others",
-        where.text()));
+    throw harness::Error(
+        fmt::format("the emulator supports only K-major operands and binary32 accumulators for tcgen05.mma; "
+                    "{} has others",
+                    where.text()));
   }
   if (peer && a_in_tensor_memory) {
-    throw harness::Error(fmt::format(
-        "the emulator knows tcgen05.mma of a pair with A in shared memory; {} has it in tensor memory",
-        where.text()));
+    throw harness::Error(
+        fmt::format("the emulator supports tcgen05.mma for a pair only with A in shared memory; {} has A in "
+                    "tensor memory",
+                    where.text()));
   }
   const Stamp stamp = agent_stamp(cta, me.agent, operation.number);
   operation.b = gemm::ptx::tcgen05_decode(b);
@@ -1542,10 +1546,10 @@ void Tcgen05::copy(const char* what, int group, TensorCopyShape shape, std::uint
   TensorAccumulation& record = *operation.accumulation;
   record.shape = shape;
   if (record.lane != 0) {
-    Report report("{} to tensor memory from lane {} on", what, record.lane);
+    Report report("{} writes to tensor memory from lane {} on", what, record.lane);
     report.line("where", access_line(what, thread, where));
     fail("tensor-memory-lanes",
-         report.rule("a tcgen05.cp writes all quarters of the lanes: its address names lane 0",
+         report.rule("a tcgen05.cp writes all quarters of the lanes, so its address must be that of lane 0",
                      "PTX ISA, \"tcgen05.cp\", \"Data Movement Shape\""));
   }
   check_descriptor(what, "the source", descriptor, where);
@@ -1576,9 +1580,9 @@ void Tcgen05::shift(const char* what, int group, std::uint32_t address, Where wh
   Thread& thread = running_thread();
   const TensorAccumulation& record = *operation.accumulation;
   if (record.lane % kWarpSize != 0 || record.lane >= kTensorLanes) {
-    Report report("{} of tensor memory from lane {} on", what, record.lane);
+    Report report("{} shifts tensor memory from lane {} on", what, record.lane);
     report.line("where", access_line(what, thread, where));
-    fail("tensor-memory-lanes", report.rule("the lane of taddr is a multiple of 32", kShiftSection));
+    fail("tensor-memory-lanes", report.rule("the lane in taddr must be a multiple of 32", kShiftSection));
   }
   TensorThread& me = state(thread);
   me.operands.push_back({0, kIsShift, {}});
@@ -1604,11 +1608,11 @@ void Tcgen05::commit(const char* what, int group, void* barrier, std::optional<s
   const std::vector<Cta*>& cluster = engine_.cta(cta).cluster;
   const std::uint32_t mask = ctas.value_or(1u << cta.rank_in_cluster);
   if (mask == 0 || mask >> cluster.size() != 0) {
-    Report report("{} to CTAs {:#x} of a cluster of {}", what, mask, cluster.size());
+    Report report("{} signals CTAs {:#x} of a cluster of {}", what, mask, cluster.size());
     report.line("where", access_line(what, thread, where));
-    fail("multicast-mask",
-         report.rule("every bit of the mask is the rank of a CTA of the cluster, and at least one is set",
-                     kCommitSection));
+    fail("multicast-mask", report.rule("every bit that is set in the mask must be the rank of a CTA in the "
+                                       "cluster, and at least one must be set",
+                                       kCommitSection));
   }
   const std::uint32_t offset = mbarrier_offset(what, barrier, where);
   std::vector<Mbarrier*> signalled;
@@ -1830,8 +1834,8 @@ std::string Tcgen05::missing_commit(const Cta& cta, std::uint32_t thread, std::u
     const TensorThread& other = threads_[cta.index_in_gang][i];
     if (i == thread || other.commits == 0) continue;
     return fmt::format(
-        "tcgen05.commit by {}, which issued the multiplication: the commit at {} is that of another thread, "
-        "{}, and tracks nothing of it",
+        "tcgen05.commit by {}, which issued the multiplication: the commit at {} was executed by another "
+        "thread, {}, and does not track it",
         name_thread(cta.threads[thread]), other.commit_where.text(), name_thread(cta.threads[i]));
   }
   return fmt::format("tcgen05.commit by {} after the multiplication, and a wait for its mbarrier",
@@ -1853,12 +1857,13 @@ void Tcgen05::check_arrivals(const Cta& cta) {
     report.line("commit", "{}, the last of {} at this mbarrier", describe_commit(barrier->commit_log.back()),
                 barrier->commits);
     report.missing(
-        "a wait at {} for the phase that this arrival ends, before the CTA ends. A wait at another mbarrier, "
-        "for a later commit, says that the multiplications are over and not that this one has arrived",
+        "a wait at {} for the phase that this arrival completes, before the CTA ends. A wait at another "
+        "mbarrier, for a later commit, shows that the multiplications are complete but not that this commit "
+        "has arrived",
         name_mbarrier(*barrier));
     report.rule(
-        "an arrival finds an mbarrier that is valid: shared memory is a CTA's own only until it ends, and "
-        "commits at two mbarriers arrive in any order",
+        "an mbarrier must still be valid when an arrival reaches it: a CTA owns its shared memory only until "
+        "it ends, and commits at two mbarriers may arrive in either order",
         "PTX ISA, \"tcgen05.commit\"; \"mbarrier.inval\"; \"Shared State Space\"");
     fail("exit-in-flight", report.course_rule(CourseRule::kCommitArrival));
   }
@@ -1872,10 +1877,11 @@ void Tcgen05::thread_exits(Thread& thread) {
     Report report("CTA {} ends with tensor memory that it has not deallocated", text(cta.id));
     report.line("columns", columns_text(allocation.column, allocation.columns));
     report.line("allocated", allocation.where.text());
-    report.missing("tcgen05.dealloc by a whole warp, when all accesses are over");
-    fail("tensor-memory-leak", report.rule("all tensor memory that a kernel allocates is deallocated before "
-                                           "it ends: the next CTA on the SM would wait for it forever",
-                                           kAllocSection));
+    report.missing("tcgen05.dealloc by a whole warp, after all accesses have finished");
+    fail("tensor-memory-leak",
+         report.rule("a kernel must deallocate all tensor memory that it allocates before it ends, or the "
+                     "next CTA on the SM would wait for it forever",
+                     kAllocSection));
   }
   check_arrivals(cta);
   if (!course_rule_on(CourseRule::kExitInFlight)) return;
@@ -1889,12 +1895,12 @@ void Tcgen05::thread_exits(Thread& thread) {
       continue;
     Report report("a CTA ends while tcgen05 instructions may still be running");
     report.line("by", name_thread(cta.threads[i]));
-    report.line("issued", "{} operations, of which nobody has waited for the latest", issuer.issued);
+    report.line("issued", "{} operations; no thread has waited for the latest one", issuer.issued);
     if (issuer.commits > 0) report.line("commit", issuer.commit_where.text() + ", the latest");
     report.missing("a wait for the latest commit, before the CTA ends");
     report.rule(
-        "shared memory and mbarriers go to the next CTA: what still reads one or arrives at the other is "
-        "over before the CTA ends",
+        "shared memory and mbarriers pass to the next CTA, so every read of the former and every arrival at "
+        "the latter must be over before the CTA ends",
         kCommitSection);
     report.course_rule(CourseRule::kExitInFlight);
     fail("exit-in-flight", report);
@@ -1909,7 +1915,7 @@ std::string Tcgen05::describe() const {
       if (issuer.issued == issuer.committed) continue;
       if (!lines.empty()) lines += '\n';
       lines +=
-          fmt::format("{} has issued {} multiplications since its latest commit: no mbarrier counts them",
+          fmt::format("{} has issued {} multiplications since its latest commit, so no mbarrier tracks them",
                       name_thread(engine_.gang.ctas[c]->threads[i]), issuer.issued - issuer.committed);
     }
   }

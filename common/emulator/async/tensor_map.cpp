@@ -48,21 +48,22 @@ void check_pixels(const char* what, const gemm::ptx::TensorMapSpec& spec, const 
     const std::int64_t first = spec.im2col.lower[d - 1];
     const std::int64_t last = static_cast<std::int64_t>(spec.extent[d]) - 1 + spec.im2col.upper[d - 1];
     if (coordinates[i] < first || coordinates[i] > last) {
-      engine.fail("tma-coordinates", Report("{}: the first pixel lies outside the bounding box", what)
-                                         .at(where, running_thread())
-                                         .line("box", "coordinate {} is {}, the box goes from {} to {}", i,
-                                               coordinates[i], first, last)
-                                         .rule("the coordinates of D, H and W lie within the bounding box",
-                                               "PTX ISA, \"Tensors\": \"im2col mode\""));
-    }
-    if (spec.im2col.offset[d - 1] >= offsets) {
       engine.fail(
           "tma-coordinates",
-          Report("{}: an im2col offset is out of range", what)
+          Report("{}: the first pixel lies outside the bounding box", what)
               .at(where, running_thread())
-              .line("offset", "{} in dimension {}", spec.im2col.offset[d - 1], i)
-              .rule(fmt::format("im2col offsets of a tensor of rank {} are below {}", spec.rank, offsets),
+              .line("box", "coordinate {} is {}, the box goes from {} to {}", i, coordinates[i], first, last)
+              .rule("the coordinates of D, H and W must lie within the bounding box",
                     "PTX ISA, \"Tensors\": \"im2col mode\""));
+    }
+    if (spec.im2col.offset[d - 1] >= offsets) {
+      engine.fail("tma-coordinates",
+                  Report("{}: an im2col offset is out of range", what)
+                      .at(where, running_thread())
+                      .line("offset", "{} in dimension {}", spec.im2col.offset[d - 1], i)
+                      .rule(fmt::format("im2col offsets for a tensor of rank {} must be below {}", spec.rank,
+                                        offsets),
+                            "PTX ISA, \"Tensors\": \"im2col mode\""));
     }
   }
 }
@@ -128,8 +129,8 @@ static void explain_unwritten_map(Report& report, const TensorMapBits& map) {
   for_global_cells(address, sizeof map, [&](const Cell& cell) { written = written || cell.write != 0; });
   if (!written)
     report.missing(
-        "the map itself: no thread has written there in this launch so far. Whoever makes the map tells the "
-        "thread that copies, which waits for it before it acquires the map");
+        "the map itself: no thread has written there in this launch so far. The thread that makes the map "
+        "must signal the thread that copies, which must wait for the signal before it acquires the map");
 }
 
 gemm::ptx::TensorMapSpec use_tensor_map(const char* what, const TensorMapBits& map, int rank, Where where,
@@ -138,11 +139,11 @@ gemm::ptx::TensorMapSpec use_tensor_map(const char* what, const TensorMapBits& m
   HopperEngine& engine = hopper_engine(what, where);
   check_descriptor(what, map, where);
   if (!decode_tensor_map(map, spec)) {
-    Report report("{} with 128 bytes that are no tensor map", what);
+    Report report("{} uses 128 bytes that are not a tensor map", what);
     report.at(where, running_thread());
     explain_unwritten_map(report, map);
     engine.fail("tensor-map-invalid",
-                report.rule("the map comes from make_tensor_map, unchanged, as a const __grid_constant__ "
+                report.rule("the map must come unchanged from make_tensor_map, as a const __grid_constant__ "
                             "parameter or in constant or global memory",
                             kTensorMapSection));
   }
@@ -150,7 +151,7 @@ gemm::ptx::TensorMapSpec use_tensor_map(const char* what, const TensorMapBits& m
   const bool may_have_changed = find_buffer(reinterpret_cast<std::uintptr_t>(&map)) != nullptr;
   const std::string broken = may_have_changed ? gemm::ptx::violated_rule(spec) : std::string();
   if (!broken.empty()) {
-    engine.fail("tensor-map-invalid", Report("{} with a tensor map that breaks a rule", what)
+    engine.fail("tensor-map-invalid", Report("{} uses a tensor map that breaks a rule", what)
                                           .at(where, running_thread())
                                           .rule(broken, "CUDA Driver API, \"cuTensorMapEncodeTiled\""));
   }
@@ -158,14 +159,14 @@ gemm::ptx::TensorMapSpec use_tensor_map(const char* what, const TensorMapBits& m
     engine.fail("tensor-map-rank",
                 Report("{} gives {} coordinates to a tensor of rank {}", what, rank, spec.rank)
                     .at(where, running_thread())
-                    .rule("the instruction's dimension is the map's rank", kTensorMapSection));
+                    .rule("the instruction's dimension must be the map's rank", kTensorMapSection));
   }
   if ((spec.im2col.pixels != 0) != im2col) {
     engine.fail("tensor-map-mode",
-                Report("{} with a tensor map in {} mode", what, im2col ? "tiled" : "im2col")
+                Report("{} uses a tensor map in {} mode", what, im2col ? "tiled" : "im2col")
                     .at(where, running_thread())
-                    .rule("the map of an instruction with .im2col comes from cuTensorMapEncodeIm2col, that "
-                          "of others from cuTensorMapEncodeTiled",
+                    .rule("an instruction with .im2col needs a map from cuTensorMapEncodeIm2col, and every "
+                          "other one a map from cuTensorMapEncodeTiled",
                           kTensorMapSection));
   }
   return spec;
@@ -182,8 +183,8 @@ void check_coordinates(const char* what, const gemm::ptx::TensorMapSpec& spec,
                                  .at(where, running_thread())
                                  .line("box", "innermost coordinate {}: {} bytes, {} past a multiple of 16",
                                        coordinates[0], bytes, ((bytes % kUnit) + kUnit) % kUnit)
-                                 .rule("the innermost coordinate is a multiple of 16 bytes (seen on an H200, "
-                                       "which takes others for illegal instructions)",
+                                 .rule("the innermost coordinate must be a multiple of 16 bytes (an H200 "
+                                       "reports an illegal instruction otherwise)",
                                        kTensorMapSection));
 }
 
@@ -196,21 +197,20 @@ void check_store(const char* what, const gemm::ptx::TensorMapSpec& spec, const s
     engine.fail("tma-coordinates", Report("{}: a store starts before the tensor", what)
                                        .at(where, running_thread())
                                        .line("box", "coordinate {} is {}", i, coordinates[i])
-                                       .rule("a store's coordinates are not negative (seen on an H200, which "
-                                             "takes them for illegal instructions; loads may start outside)",
+                                       .rule("a store's coordinates must not be negative (an H200 reports an "
+                                             "illegal instruction otherwise; loads may start outside)",
                                              kTensorMapSection));
   }
   const std::uint64_t row_bytes = spec.extent[0] * static_cast<std::uint64_t>(gemm::ptx::unit_bytes(spec));
   const auto box_end = static_cast<std::uint64_t>(coordinates[0]) + spec.box[0];
   if (row_bytes % kUnit == 0 || box_end <= spec.extent[0]) return;
-  engine.fail(
-      "store-past-row",
-      Report("{}: the store writes past the end of the tensor's rows", what)
-          .at(where, running_thread())
-          .line("rows", "{} bytes: {} bytes after each row are written, too", row_bytes,
-                kUnit - row_bytes % kUnit)
-          .rule("a store writes whole 16-byte units (seen on an H200): rows are a multiple of 16 bytes long",
-                kTensorMapSection));
+  engine.fail("store-past-row", Report("{}: the store writes past the end of the tensor's rows", what)
+                                    .at(where, running_thread())
+                                    .line("rows", "{} bytes: {} bytes after each row are also written",
+                                          row_bytes, kUnit - row_bytes % kUnit)
+                                    .rule("a store writes whole 16-byte units (observed on an H200), so rows "
+                                          "must be a multiple of 16 bytes long",
+                                          kTensorMapSection));
 }
 
 }  // namespace emulator

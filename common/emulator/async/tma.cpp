@@ -61,15 +61,15 @@ std::string outside_text(const gemm::ptx::TensorMapSpec& spec, const Coordinates
   if (spec.im2col.pixels != 0) return {};
   for (auto i = static_cast<std::size_t>(spec.rank); i-- > 0;) {
     const std::int64_t first = coordinates[i];
-    if (first < 0) return fmt::format(", and along dimension {} the coordinate {} is negative", i, first);
+    if (first < 0) return fmt::format(", and the coordinate along dimension {}, {}, is negative", i, first);
     if (first < static_cast<std::int64_t>(spec.extent[i])) continue;
     std::string text = fmt::format(", and the map ends at {} along dimension {}", spec.extent[i], i);
     // A matrix cut into tiles: the tile's number is the outermost coordinate.
     if (spec.rank > 2 && i + 1 == static_cast<std::size_t>(spec.rank) &&
         first == static_cast<std::int64_t>(spec.extent[i]))
       text += fmt::format(
-          ": it has {0} whole tiles, and number {0} is the incomplete one after them, which needs another "
-          "map. A number of whole tiles is rounded up where it is rounded down",
+          ": it has {0} whole tiles, and tile {0} is the incomplete one after them, which needs another map. "
+          "The number of whole tiles is rounded up instead of down",
           spec.extent[i]);
     return text;
   }
@@ -191,12 +191,12 @@ void check_tensor(const char* what, const gemm::ptx::TensorMapSpec& spec, const 
   const std::uintptr_t base = reinterpret_cast<std::uintptr_t>(spec.base);
   if (buffer && base >= buffer->begin && base - buffer->begin + bytes <= buffer->bytes) return;
   hopper_engine(what, where)
-      .fail("global-out-of-bounds", Report("{} with a tensor map that describes more than its buffer", what)
+      .fail("global-out-of-bounds", Report("{} uses a tensor map that describes more than its buffer", what)
                                         .at(where, running_thread())
                                         .line("copy", box_text(spec, coordinates))
                                         .line("tensor", describe_address(base, bytes))
-                                        .rule("coordinates outside the tensor are safe, but all of the "
-                                              "tensor is memory that was allocated",
+                                        .rule("coordinates outside the tensor are safe, but the whole tensor "
+                                              "must be memory that has been allocated",
                                               "CUDA Driver API, \"cuTensorMapEncodeTiled\""));
 }
 
@@ -226,7 +226,7 @@ void check_source(const char* what, const gemm::ptx::TensorMapSpec& spec, const 
       report.line("copy", "{} by {}: {}", where.text(), name_thread(thread), box_text(spec, coordinates))
           .line("written", "{} by {}", Where::from_packed(unfenced.write_where & ~kAtomicBit).text(),
                 name_thread(thread.cta->gang->grid, unfenced.write))
-          .rule("the thread that wrote executes fence.proxy.async before it hands the data on",
+          .rule("the thread that wrote must execute fence.proxy.async before it passes the data on",
                 "PTX ISA, \"Async proxy\"; \"membar, fence\": fence.proxy.async");
       explain_fence_on_the_way(report, thread, unfenced.write, false);
       hopper_engine(what, where).fail("proxy-fence", report);
@@ -285,24 +285,24 @@ std::uint32_t use_box(const char* what, const Cta& cta, const void* shared,
   if (!found || shared_room(cta, *found) < bytes) {
     engine.fail(
         "shared-out-of-bounds",
-        Report("{}: the box does not fit into shared memory", what)
+        Report("{}: the box does not fit in shared memory", what)
             .at(where, thread)
             .line("box",
                   found
                       ? fmt::format("{} bytes of which {} fit, at {} in {}", bytes, shared_room(cta, *found),
                                     name_shared_offset(cta, *found), describe_room(cta, *found))
                       : fmt::format("{} bytes at an address outside this CTA's shared memory", bytes))
-            .rule("the whole box lies in shared memory, inside the array that holds it", kTmaSection));
+            .rule("the whole box must lie in shared memory, inside the array that holds it", kTmaSection));
   }
   const std::uint32_t offset = *found;
   if (offset % alignment != 0) {
-    engine.fail(
-        "tma-alignment",
-        Report("{}: the tile in shared memory is misaligned", what)
-            .at(where, thread)
-            .line("tile", "{}: {} bytes off a multiple of {}", name_shared_offset(cta, offset),
-                  offset % alignment, alignment)
-            .rule(fmt::format("the address in shared memory is a multiple of {}", alignment), kTmaSection));
+    engine.fail("tma-alignment",
+                Report("{}: the tile in shared memory is misaligned", what)
+                    .at(where, thread)
+                    .line("tile", "{}: {} bytes off a multiple of {}", name_shared_offset(cta, offset),
+                          offset % alignment, alignment)
+                    .rule(fmt::format("the address in shared memory must be a multiple of {}", alignment),
+                          kTmaSection));
   }
   note_swizzle_start(what, cta, offset, gemm::ptx::span_bytes(spec.swizzle),
                      spec.swizzle != gemm::ptx::Swizzle::kNone, where);
@@ -316,16 +316,18 @@ gemm::ptx::TensorMapSpec CopyEngine::plain_spec(const char* what, const void* gl
   constexpr std::uint32_t kUnit = 16;
   const auto address = reinterpret_cast<std::uintptr_t>(global);
   if (bytes == 0 || bytes % kUnit != 0 || address % kUnit != 0) {
-    engine_.fail("tma-alignment",
-                 Report("{} of {} bytes, {}", what, bytes, describe_address(address, bytes))
-                     .at(where, running_thread())
-                     .rule("both addresses and the size are multiples of 16", "PTX ISA, \"cp.async.bulk\""));
+    engine_.fail(
+        "tma-alignment",
+        Report("{} copies {} bytes, {}", what, bytes, describe_address(address, bytes))
+            .at(where, running_thread())
+            .rule("both addresses and the size must be multiples of 16", "PTX ISA, \"cp.async.bulk\""));
   }
   if (bytes > kMaxSharedBytes) {
-    engine_.fail("shared-out-of-bounds",
-                 Report("{} of {} bytes, and shared memory has {}", what, bytes, kMaxSharedBytes)
-                     .at(where, running_thread())
-                     .rule("all that is copied lies in shared memory", "PTX ISA, \"cp.async.bulk\""));
+    engine_.fail(
+        "shared-out-of-bounds",
+        Report("{} copies {} bytes, but shared memory has {}", what, bytes, kMaxSharedBytes)
+            .at(where, running_thread())
+            .rule("everything that is copied must lie in shared memory", "PTX ISA, \"cp.async.bulk\""));
   }
   gemm::ptx::TensorMapSpec spec;
   spec.base = global;
@@ -354,10 +356,10 @@ void check_prefetched(const char* what, const void* global, std::uint32_t bytes,
   const bool inside = buffer != nullptr && address >= buffer->begin && buffer->bytes >= bytes &&
                       address - buffer->begin <= buffer->bytes - bytes;
   if (inside || !course_rule_on(CourseRule::kPrefetchBounds)) return;
-  fail("prefetch-bounds", Report("{} of memory that was not allocated", what)
+  fail("prefetch-bounds", Report("{} prefetches memory that has not been allocated", what)
                               .at(where, running_thread())
                               .line("address", describe_address(address, bytes))
-                              .rule("what is prefetched lies in memory that was allocated",
+                              .rule("a prefetch must be of memory that has been allocated",
                                     "PTX ISA, \"prefetch, prefetchu\"; \"cp.async.bulk.prefetch\"")
                               .course_rule(CourseRule::kPrefetchBounds)
                               .str());
@@ -386,10 +388,11 @@ void CopyEngine::prefetch_plain(const void* global, std::uint32_t bytes, Where w
   const auto address = reinterpret_cast<std::uintptr_t>(global);
   if (context.counters) count_instruction(kWhat, where, 1, 1);
   if (bytes % kUnit != 0 || address % kUnit != 0) {
-    engine_.fail("tma-alignment", Report("{} of {} bytes, {}", kWhat, bytes, describe_address(address, bytes))
-                                      .at(where, running_thread())
-                                      .rule("the address and the size are multiples of 16",
-                                            "PTX ISA, \"cp.async.bulk.prefetch\""));
+    engine_.fail(
+        "tma-alignment",
+        Report("{} prefetches {} bytes, {}", kWhat, bytes, describe_address(address, bytes))
+            .at(where, running_thread())
+            .rule("the address and the size must be multiples of 16", "PTX ISA, \"cp.async.bulk.prefetch\""));
   }
   check_prefetched(kWhat, global, bytes, where);
 }
@@ -427,11 +430,11 @@ void CopyEngine::copy_to_cluster(std::uint32_t to, const void* from, std::uint32
   if (record.offset % kPlainAlignment != 0 || shared_room(target, record.offset) < bytes ||
       &engine_.cluster_cta(what, barrier, where) != &target) {
     engine_.fail("cluster-address",
-                 Report("{} of {} bytes into another CTA's shared memory", what, bytes)
+                 Report("{} copies {} bytes into another CTA's shared memory", what, bytes)
                      .at(where, thread)
                      .line("to", "{}, mbarrier {:#x}", name_shared_offset(target, record.offset), barrier)
-                     .rule("the destination is a multiple of 16 and lies in one array, and its mbarrier is "
-                           "in the same CTA",
+                     .rule("the destination must be a multiple of 16 and lie in one array, and its mbarrier "
+                           "must be in the same CTA",
                            "PTX ISA, \"cp.async.bulk\""));
   }
   Mbarrier& signalled = use_mbarrier(what, target, barrier & 0xffffffu, true, where);
@@ -485,18 +488,19 @@ namespace {
 
 /// What is wrong with a mask of ranks, and which would be right as far as that is known.
 std::string missing_bits(std::uint32_t ctas, std::size_t cluster, std::size_t rank) {
-  if (ctas == 0) return "at least one bit: nobody would get the bytes";
+  if (ctas == 0) return "at least one bit: otherwise no CTA gets the bytes";
   std::string outside;
   for (std::uint32_t bit = 0; bit < 32; ++bit) {
     if (bit >= cluster && (ctas >> bit & 1)) outside += fmt::format("{}{}", outside.empty() ? "" : ", ", bit);
   }
   const std::uint32_t all = (1u << cluster) - 1;
   return fmt::format(
-      "a CTA for bit{} {}: the cluster's ranks are 0 to {}, all of them are the mask {:#x}{}. The distance "
-      "between the ranks of a row is the number of CTAs in a column, and that in a column is 1",
+      "a CTA for bit{} {}: the cluster's ranks are 0 to {}, and the mask for all of them is {:#x}{}. The "
+      "ranks in a row are as far apart as a column has CTAs, and the ranks in a column are 1 apart",
       outside.size() == 1 ? "" : "s", outside, cluster - 1, all,
       (ctas >> rank & 1) == 0
-          ? fmt::format("; the issuer's own bit {} is not set, so it gets none of its bytes", rank)
+          ? fmt::format("; the issuer's own bit, {}, is not set, so the issuer gets none of its own bytes",
+                        rank)
           : std::string());
 }
 
@@ -512,20 +516,20 @@ void note_unlikely_map(const char* what, const Thread& thread, const gemm::ptx::
   const bool overlap = spec.stride_bytes[1] < row && spec.extent[1] > 1;
   if (!whole && !overlap) return;
   const std::string map = fmt::format(
-      "the map of {} has {} columns and {} rows, and its rows begin {} bytes ({} elements) apart",
+      "the map for {} has {} columns and {} rows, and its rows begin {} bytes ({} elements) apart",
       buffer->name, spec.extent[0], spec.extent[1], spec.stride_bytes[1], spec.stride_bytes[1] / element);
   const std::string columns =
       whole ? fmt::format(
-                  ", and {} is as large as all of them without gaps: its rows cannot begin {} bytes apart. "
-                  "One of the three numbers is that of another matrix",
+                  ", but {} is exactly as large as all of them without gaps, so its rows cannot begin {} "
+                  "bytes apart. One of the three numbers belongs to another matrix",
                   buffer->name, spec.stride_bytes[1])
-            : std::string(", which is less than a row has: rows overlap");
+            : std::string(", which is less than the length of a row, so rows overlap");
   note_map_fault(fmt::format(
-      "{}{} ({} at {} by {}). Extents and the strides are those of one matrix", map,
+      "{}{} ({} at {} by {}). The extents and the strides must be those of the same matrix", map,
       whole && spec.stride_bytes[1] == spec.extent[1] * element
           ? fmt::format(
                 ": the two extents are exchanged. {} has rows of {} elements, and the innermost extent, the "
-                "length of a row, comes first: {{{}, {}}}. As it is, {} from {} on come as zeros",
+                "length of a row, must come first: {{{}, {}}}. As it is, {} from {} on are loaded as zeros",
                 buffer->name, spec.extent[1], spec.extent[1], spec.extent[0],
                 spec.extent[0] > spec.extent[1] ? "rows" : "columns",
                 std::min(spec.extent[0], spec.extent[1]))
@@ -555,10 +559,10 @@ void note_exchanged_extents(const char* what, const Thread& thread, const LoadRe
   // No tile of K begins behind its end, whichever way it is read.
   if (static_cast<std::uint64_t>(std::max(record.coordinates[k_first ? 1 : 0], 0)) >= k) return;
   note_map_fault(fmt::format(
-      "the map of {} has the extents {{{}, {}}} and rows {} bytes apart, those of a {} matrix ({} rows of {} "
-      "elements); the coordinates of {} at {} by {}, {}, are those of the {} one, with the extents {{{}, "
-      "{}}} and rows {} bytes apart. Rows and K are exchanged in one of the two: in the map, with its pitch, "
-      "where {} is {}",
+      "the map for {} has the extents {{{}, {}}} and rows {} bytes apart, which is the {} layout ({} rows of "
+      "{} elements); the coordinates of {} at {} by {}, {}, are those for the {} layout, with the extents "
+      "{{{}, {}}} and rows {} bytes apart. Rows and K are exchanged in one of the two: in the map, with its "
+      "pitch, where {} is {}",
       buffer->name, spec.extent[0], spec.extent[1], spec.stride_bytes[1], k_first ? "K-major" : "MN-major",
       spec.extent[1], spec.extent[0], what, record.where.text(), name_thread(thread),
       box_text(spec, record.coordinates), k_first ? "MN-major" : "K-major", spec.extent[1], spec.extent[0],
@@ -578,7 +582,7 @@ void note_far_load(const char* what, const Thread& thread, const TensorMapBits& 
   if (of_table && record.spec.box[1] == 1 && record.coordinates[0] >= 0 &&
       record.coordinates[0] < extent(0) && record.coordinates[1] >= extent(1)) {
     note_outside_row(what,
-                     fmt::format("{}, and the map has {} rows there",
+                     fmt::format("{}, but the map has {} rows there",
                                  box_text(record.spec, record.coordinates), extent(1)),
                      thread, record.where);
     return;
@@ -589,7 +593,7 @@ void note_far_load(const char* what, const Thread& thread, const TensorMapBits& 
     note_exchanged_extents(what, thread, record, far);
     const std::string set = describe_replaced(map, MapField::kGlobalDim, static_cast<unsigned>(i));
     note_outside_load(what,
-                      fmt::format("{}, and the map has {} {} there{}{}",
+                      fmt::format("{}, but the map has {} {} there{}{}",
                                   box_text(record.spec, record.coordinates), record.spec.extent[i],
                                   i == 0 ? "columns" : "rows", set.empty() ? "" : ", as set by ", set),
                       thread, record.where);
@@ -611,15 +615,15 @@ void CopyEngine::load(const char* what, void* shared, const TensorMapBits& map,
   const HopperCta& own = engine_.cta(*thread.cta);
   if (!multicast) ctas = 1u << thread.cta->rank_in_cluster;
   if (ctas == 0 || ctas >> own.cluster.size() != 0) {
-    engine_.fail(
-        "multicast-mask",
-        Report("{} to CTAs {:#x} of a cluster of {}", what, ctas, own.cluster.size())
-            .at(where, thread)
-            .line("load", "{}; the issuer has rank {}", describe_load(engine_.gang.grid, record),
-                  thread.cta->rank_in_cluster)
-            .missing(missing_bits(ctas, own.cluster.size(), thread.cta->rank_in_cluster))
-            .rule("every bit of the mask is the rank of a CTA of the cluster, and at least one is set",
-                  kTmaSection));
+    engine_.fail("multicast-mask",
+                 Report("{} sends to CTAs {:#x} of a cluster of {}", what, ctas, own.cluster.size())
+                     .at(where, thread)
+                     .line("load", "{}; the issuer has rank {}", describe_load(engine_.gang.grid, record),
+                           thread.cta->rank_in_cluster)
+                     .missing(missing_bits(ctas, own.cluster.size(), thread.cta->rank_in_cluster))
+                     .rule("every bit that is set in the mask must be the rank of a CTA in the cluster, and "
+                           "at least one must be set",
+                           kTmaSection));
   }
   check_source(what, record.spec, record.coordinates, where);
   std::vector<const Mbarrier*> all_signalled;
@@ -649,13 +653,13 @@ void CopyEngine::load_of_pair(const char* what, void* shared, const TensorMapBit
   Cta& holder = engine_.cluster_cta(what, barrier, where);
   if (holder.rank_in_cluster / 2 != thread.cta->rank_in_cluster / 2) {
     engine_.fail("pair-barrier",
-                 Report("{} signals an mbarrier of a CTA that is no peer of this one", what)
+                 Report("{} signals an mbarrier of a CTA that is not a peer of this one", what)
                      .at(where, thread)
                      .line("mbarrier", "{}, rank {} of the cluster; the tile is for rank {}",
                            name_shared_offset(holder, barrier & 0xffffffu), holder.rank_in_cluster,
                            thread.cta->rank_in_cluster)
-                     .rule("with .cta_group::2 the mbarrier is in the shared memory of the CTA that the tile "
-                           "is for, or in that of its peer; without it in the former",
+                     .rule("with .cta_group::2, the mbarrier must be in the shared memory of the CTA that "
+                           "the tile is for, or of that CTA's peer; without it, in the former",
                            kTmaSection));
   }
   Mbarrier& signalled = use_mbarrier(what, holder, barrier & 0xffffffu, true, where);
@@ -690,14 +694,14 @@ void CopyEngine::store_remote(const RemoteStore& store, Where where) {
                      .rule(rule, reduces ? "PTX ISA, \"red.async\"" : "PTX ISA, \"st.async\""));
   };
   if (engine_.cta(target).cluster.size() == 1)
-    refuse("the cluster has one CTA", "the number of CTAs in the cluster is greater than one");
+    refuse("the cluster has one CTA", "the number of CTAs in the cluster must be greater than one");
   if (&engine_.cluster_cta(what, store.barrier, where) != &target) {
     refuse("the mbarrier is not in the CTA that is stored to",
-           "the mbarrier is in the shared memory of the CTA that the destination is in");
+           "the mbarrier must be in the shared memory of the CTA that contains the destination");
   }
   if (reduces && &target == thread.cta) {  // st.async may go there
     refuse("the destination is in the CTA of the executing thread",
-           "the CTA of the destination is another one of the cluster than that of the executing thread");
+           "the destination must be in a different CTA of the cluster from the executing thread");
   }
   Mbarrier& signalled = use_mbarrier(what, target, store.barrier & 0xffffffu, true, where);
   if (target.exited == target.thread_count)
@@ -932,10 +936,10 @@ void CopyEngine::check_destination(const char* what, const Thread& thread, const
       const Load* const first = cell.pending & kHopperPending ? find_load(cell.pending) : nullptr;
       if (first != nullptr &&
           !one_warp_one_place(thread, load.where, first->what.issuer, first->what.where)) {
-        Report report = begin_report("overwrites bytes that another copy is still bringing");
+        Report report = begin_report("overwrites bytes that another copy is still writing");
         if (explain_two_copies(report, thread, load, target, first->what))
-          engine_.fail("load-not-waited", report.rule("of two copies of one phase each has bytes of its own, "
-                                                      "and every CTA gets each part of a tile once",
+          engine_.fail("load-not-waited", report.rule("two copies in one phase must write different bytes, "
+                                                      "and every CTA must get each part of a tile once",
                                                       "PTX ISA, \"cp.async.bulk.tensor\""));
       }
       if (cell.pending & kHopperPending)
@@ -946,9 +950,9 @@ void CopyEngine::check_destination(const char* what, const Thread& thread, const
   }
   if (load.reduces && cell.write == 0) {
     engine_.fail("shared-uninitialised",
-                 begin_report("reduces bytes that were never written")
-                     .rule("a reduction reads the value that is there: it is written, and a barrier of the "
-                           "cluster follows, before the first red.async",
+                 begin_report("reduces bytes that have never been written")
+                     .rule("a reduction reads the existing value, so that value must be written, followed by "
+                           "a barrier of the cluster, before the first red.async",
                            "PTX ISA, \"red.async\""));
   }
   auto fail_overwrite = [&](const char* verb, const char* label, Stamp stamp, std::uint64_t where) {
@@ -962,32 +966,32 @@ void CopyEngine::check_destination(const char* what, const Thread& thread, const
     add_wait_notes(report, thread);
     if (load.remote) {
       report.rule(
-          "bytes are stored to when nobody reads or writes them any more and the thread that stores knows "
-          "it: from a barrier of the cluster, or an mbarrier that it waits for",
+          "a thread may store to bytes only when no other thread still reads or writes them and the storing "
+          "thread knows it: through a barrier of the cluster, or an mbarrier that it waits for",
           load.reduces ? "PTX ISA, \"Memory Consistency Model\"; \"red.async\""
                        : "PTX ISA, \"Memory Consistency Model\"; \"st.async\"");
       engine_.fail("load-overwrites", report);
     }
     report.rule(
-        "a stage is filled again only when all its readers have finished and the thread that issues the load "
-        "knows it: wgmma by wgmma.wait_group, threads that read it by arriving on the mbarrier (or barrier) "
-        "that this thread waits for",
+        "a stage may be filled again only when all its readers have finished and the thread that issues the "
+        "load knows it: wgmma through wgmma.wait_group, and threads that read it by arriving at the mbarrier "
+        "(or barrier) that this thread waits for",
         "PTX ISA, \"Memory Consistency Model\"; \"wgmma.wait_group\"");
     engine_.fail("load-overwrites", report);
   };
   const bool both_atomic = load.reduces && (cell.write_where & kAtomicBit) != 0;
   if (cell.write != 0 && !both_atomic) {
     if (!(load.reduces ? knows(thread, cell.write) : knows_over(thread, cell.write)))
-      fail_overwrite(is_agent(cell.write) ? "not have been read yet, which another load has brought"
-                                          : "still be written",
-                     "writer", cell.write, cell.write_where);
+      fail_overwrite(
+          is_agent(cell.write) ? "not have been read since another load wrote them" : "still be written",
+          "writer", cell.write, cell.write_where);
     if (!load.remote && !engine_.by_async_proxy(cell.write)) {  // st.async is of the generic proxy
       if (!engine_.fenced(thread, cell.write, true)) {
         Report report = begin_report("overwrites bytes that ordinary stores wrote, without a proxy fence");
         report.line("written", "{} by {}", Where::from_packed(cell.write_where & ~kAtomicBit).text(),
                     name_thread(engine_.gang.grid, cell.write));
         report.rule(
-            "the thread that wrote executes fence.proxy.async before the barrier that leads to the copy",
+            "the thread that wrote must execute fence.proxy.async before the barrier that leads to the copy",
             "PTX ISA, \"Async proxy\"; \"membar, fence\": fence.proxy.async");
         explain_fence_on_the_way(report, thread, cell.write, true);
         engine_.fail("proxy-fence", report);
@@ -1009,19 +1013,21 @@ void CopyEngine::check_destination(const char* what, const Thread& thread, const
     report.line("read", "{} by {}", Where::from_packed(reader.where & ~kAtomicBit).text(),
                 name_thread(engine_.gang.grid, reader.stamp));
     if (!load.request && engine_.fence_after(reader.stamp, true) != 0)
-      report.line("fence", "it has executed one since, after what told the thread that loads of the read");
-    report.missing("fence_proxy_async by {} after its read, before it hands the bytes back",
+      report.line("fence",
+                  "it has executed one since, but only after it had signalled to the loading thread that it "
+                  "had read");
+    report.missing("fence_proxy_async by {} after its read, before it releases the bytes",
                    name_thread(engine_.gang.grid, reader.stamp));
     if (load.request) {
       report.rule(
-          "a response is read through the generic proxy and written through the async proxy: a proxy fence "
-          "stands between the read and the next request",
+          "a response is read through the generic proxy and written through the async proxy, so a proxy "
+          "fence must come between the read and the next request",
           "PTX ISA, \"clusterlaunchcontrol.try_cancel\", Examples; \"Async proxy\"");
       engine_.fail("launch-control-fence", report.course_rule(rule));
     }
     report.rule(
-        "accesses of the same bytes through two proxies need a proxy fence between them: the arrival may "
-        "overtake a load that is still under way",
+        "accesses to the same bytes through two proxies need a proxy fence between them, because the arrival "
+        "may overtake a load that is still in flight",
         "PTX ISA, \"Async proxy\"; \"Memory Consistency Model\": Causality order");
     unfenced = report.course_rule(rule);
   }
@@ -1189,22 +1195,21 @@ void CopyEngine::fail_touched(std::uint32_t operation, const std::string& bytes,
   const Thread& thread = running_thread();
   for (const CopiesArrive& arrival : arrivals_) {
     if (arrival.id != operation) continue;
-    Report report("bytes are touched that a cp.async is still bringing");
+    Report report("bytes are accessed that a cp.async is still writing");
     report.line("bytes", bytes)
         .line("copy", "handed over at {} by {}", arrival.where.text(), name_thread(*arrival.thread))
         .line("signals", "{}, {}", name_mbarrier(*arrival.barrier), describe_mbarrier(*arrival.barrier))
         .line("touched", "{} by {}", where.text(), name_thread(thread));
     add_wait_notes(report, thread);
-    engine_.fail(
-        "load-not-waited",
-        report.rule("copies handed to an mbarrier are there when the phase that they arrive in is complete",
-                    "PTX ISA, \"cp.async.mbarrier.arrive\""));
+    engine_.fail("load-not-waited",
+                 report.rule("copies that arrive at an mbarrier are complete when their phase is complete",
+                             "PTX ISA, \"cp.async.mbarrier.arrive\""));
   }
   const auto found =
       std::find_if(loads_.begin(), loads_.end(), [&](const Load& load) { return load.id == operation; });
   const LoadRecord& load = found->what;
   const bool read = access == Access::kRead;
-  Report report("a {} bytes that {} is still bringing", read ? "read of" : "write to", kind_of(load));
+  Report report("a thread {} bytes that {} is still writing", read ? "reads" : "writes to", kind_of(load));
   report.line("bytes", bytes)
       .line(load.reduces  ? "red"
             : load.remote ? "store"
@@ -1219,14 +1224,14 @@ void CopyEngine::fail_touched(std::uint32_t operation, const std::string& bytes,
   add_wait_notes(report, thread);
   if (load.remote) {
     engine_.fail("load-not-waited",
-                 report.rule("the bytes are there when a thread has waited, with acquire at cluster scope, "
-                             "for the phase of the mbarrier that the store signals",
+                 report.rule("the bytes are visible to a thread when it has waited, with acquire at cluster "
+                             "scope, for the phase of the mbarrier that the store signals",
                              load.reduces ? "PTX ISA, \"red.async\", \"mbarrier.try_wait\""
                                           : "PTX ISA, \"st.async\", \"mbarrier.try_wait\""));
   }
   report.rule(
-      "the tile is there when the phase of the mbarrier that the load signals is complete: wait for the "
-      "parity of that phase (the first is 0) before touching it",
+      "the tile is complete when the phase of the mbarrier that the load signals is complete: wait for that "
+      "phase's parity (0 for the first phase) before accessing it",
       "PTX ISA, \"cp.async.bulk.tensor\", \"mbarrier.try_wait\"");
   engine_.fail("load-not-waited", report);
 }
@@ -1354,8 +1359,8 @@ bool explain_wide_store(Report& report, const Thread& thread, std::uintptr_t add
                 wide.tile_row, wide.tile_column, grid.options.tile_m, grid.options.tile_n,
                 columns ? wide.columns : wide.rows, columns ? "columns" : "rows");
     report.missing(
-        "a box that ends with its tile: {} {} fewer, or a tensor map that clips there (a dimension for "
-        "tiles, as wide as a tile)",
+        "a box that ends with its tile: {} {} fewer, or a tensor map that clips there (with a dimension for "
+        "tiles, each as wide as a tile)",
         columns ? wide.columns : wide.rows, columns ? "columns" : "rows");
     return true;
   }
@@ -1378,9 +1383,9 @@ bool explain_common_rows(Report& report, const gemm::ptx::TensorMapSpec& one, co
   report.line("overlap", "one box has rows {} to {}, the other one rows {} to {}: rows {} to {} are in both",
               first[1], end(one, first) - 1, second[1], end(other, second) - 1, begin, begin + common - 1);
   report.missing(
-      "an end of the upper box at row {}: it reaches {} row{} too far. TMA clips at the end of the tensor "
-      "only, so where a group (or a part of D) ends within a box, its last rows are stored by threads, each "
-      "of which asks for its row, or with a map that ends there",
+      "an end of the upper box at row {}: it reaches {} row{} too far. TMA clips only at the end of the "
+      "tensor, so if a group (or a part of D) ends within a box, its last rows must be stored by threads, "
+      "each of which tests its row, or through a map that ends there",
       begin - 1, common, common == 1 ? "" : "s");
   return true;
 }
@@ -1448,9 +1453,9 @@ bool explain_two_owners(Report& report, const Thread& thread, Stamp writes, std:
   }
   if (explain_groups(report, grid, address, key, thread.cta->key)) return true;
   report.missing(
-      "one owner: CTA {}, by a bulk store, and CTA {}, by its threads, both store this element. A box that "
-      "reaches beyond the last row (or column) of its own tile or group writes those of the next one, "
-      "because TMA clips at the end of the tensor only",
+      "one owner: CTA {}, with a bulk store, and CTA {}, with its threads, both store this element. A box "
+      "that extends past the last row (or column) of its own tile or group writes those of the next one, "
+      "because TMA clips only at the end of the tensor",
       text(grid.cta_id(key - 1)), text(thread.cta->id));
   return true;
 }
@@ -1565,8 +1570,8 @@ void CopyEngine::explain_stores(Report& report, const Thread& thread, Stamp writ
     const std::uint32_t key = stamp_cta(writes) & (kAgentKey - 1);
     if (explain_common_rows(report, thread, key, storing_->spec, storing_->coordinates, address)) return;
     report.missing(
-        "CTA {} and CTA {} both store into this box: each part of D has one owner, a work tile goes to one "
-        "CTA",
+        "CTA {} and CTA {} both store into this box: each part of D must have one owner, so a work tile must "
+        "go to only one CTA",
         text(engine_.gang.grid.cta_id(key - 1)), text(thread.cta->id));
   }
   if (!first) return;
@@ -1578,9 +1583,9 @@ void CopyEngine::explain_stores(Report& report, const Thread& thread, Stamp writ
     if (same_box && first->spec.base == storing_->spec.base &&
         first->where.packed() == storing_->where.packed())
       report.missing(
-          "a box of its own for each tile: {} stores this one for two of its tiles, and the other's is "
-          "stored by nobody. The coordinates, or what the tensor map says, are still those of the earlier "
-          "tile",
+          "a separate box for each tile: {} stores this one for two of its tiles, and the other tile's box "
+          "is not stored at all. The coordinates, or the tensor map's contents, are still those of the "
+          "earlier tile",
           name_thread(thread));
     return;
   }
@@ -1599,8 +1604,8 @@ void CopyEngine::explain_stores(Report& report, const Thread& thread, Stamp writ
     }
   }
   report.missing(
-      "{} store {}: each part of D has one owner, a work tile goes to one CTA (and, where they take tiles by "
-      "themselves, to one warpgroup)",
+      "{} store {}: each part of D must have one owner, so a work tile must go to only one CTA (and, if "
+      "warpgroups take tiles separately, to only one warpgroup)",
       who, same_box ? "the same tile of D" : "overlapping tiles of D");
 }
 
@@ -1623,9 +1628,10 @@ void CopyEngine::check_source_cell(const char* what, const Thread& thread, const
     return report;
   };
   if (cell.write == 0) {
-    engine_.fail("shared-uninitialised", begin_report("a bulk store of shared memory that was never written")
-                                             .rule("shared memory holds anything when a CTA starts",
-                                                   "CUDA C++ Programming Guide, \"__shared__\""));
+    engine_.fail("shared-uninitialised",
+                 begin_report("a bulk store reads shared memory that has never been written")
+                     .rule("shared memory has arbitrary contents when a CTA starts",
+                           "CUDA C++ Programming Guide, \"__shared__\""));
   }
   const Where written = Where::from_packed(cell.write_where & ~kAtomicBit);
   if (!knows(thread, cell.write)) {
@@ -1639,7 +1645,8 @@ void CopyEngine::check_source_cell(const char* what, const Thread& thread, const
                      .line("written", "{} by {}", written.text(), name_thread(engine_.gang.grid, cell.write))
                      .missing("a barrier between the write at {} and the store at {}", written.text(),
                               store.where.text())
-                     .rule("every writer executes fence.proxy.async, then a barrier, then one thread stores",
+                     .rule("every writer must execute fence.proxy.async, then a barrier must follow, and "
+                           "then one thread stores",
                            "PTX ISA, \"Async proxy\"; \"Memory Consistency Model\""));
   }
   if (!engine_.by_async_proxy(cell.write) && !engine_.fenced(thread, cell.write, true)) {
@@ -1648,8 +1655,9 @@ void CopyEngine::check_source_cell(const char* what, const Thread& thread, const
     report.line("written", "{} by {}", written.text(), name_thread(engine_.gang.grid, cell.write))
         .missing("fence.proxy.async by {} after its write, before the barrier",
                  name_thread(engine_.gang.grid, cell.write))
-        .rule("the thread that wrote executes fence.proxy.async before the barrier that leads to the store",
-              "PTX ISA, \"Async proxy\"; \"membar, fence\": fence.proxy.async");
+        .rule(
+            "the thread that wrote must execute fence.proxy.async before the barrier that leads to the store",
+            "PTX ISA, \"Async proxy\"; \"membar, fence\": fence.proxy.async");
     explain_fence_on_the_way(report, thread, cell.write, true);
     engine_.fail("proxy-fence", report);
   }
@@ -1739,7 +1747,7 @@ std::string CopyEngine::explain_unread(Report& report, const Thread& owner, std:
                                          since, since == 1 ? "" : "s"));
     break;
   }
-  std::string plain = fmt::format("cp.async.bulk.wait_group.read of {}", name);
+  std::string plain = fmt::format("cp.async.bulk.wait_group.read by {}", name);
   if (stores.waits == 0) return plain;
   const std::string wait = fmt::format("cp.async.bulk.wait_group{}<{}> at {}",
                                        stores.waited_read ? ".read" : "", stores.left, stores.waited.text());
@@ -1750,11 +1758,11 @@ std::string CopyEngine::explain_unread(Report& report, const Thread& owner, std:
     return plain + ", after the commit of the group";
   }
   if (stores.read >= group) {
-    report.line("waited", "{} by {}, its latest, covers group {} by now", wait, name, group);
+    report.line("waited", "{} by {}, its latest wait, covers group {} by now", wait, name, group);
     return plain;
   }
   const std::uint64_t first = stores.at_wait - std::min(stores.left, stores.at_wait) + 1;
-  report.line("waited", "{} by {}, when it had committed {} group{}: it leaves {} under way", wait, name,
+  report.line("waited", "{} by {}, when it had committed {} group{}: it leaves {} in flight", wait, name,
               stores.at_wait, stores.at_wait == 1 ? "" : "s",
               first == stores.at_wait ? fmt::format("group {}", first)
                                       : fmt::format("groups {} to {}", first, stores.at_wait));
@@ -1763,8 +1771,8 @@ std::string CopyEngine::explain_unread(Report& report, const Thread& owner, std:
   for (std::size_t i = begin; i < std::min(threads.size(), begin + kWarpgroupSize); ++i) {
     if (i == owner.index || threads[i].stores.committed == 0) continue;
     report.line("groups",
-                "{} has committed {} of its own: groups are counted for each thread, so a wait leaves as "
-                "many stores of each thread that stores",
+                "{} has committed {} of its own: groups are counted per thread, so a wait leaves that many "
+                "stores in flight for each thread that stores",
                 name_thread(grid, owner.cta->threads[i].stamp()), threads[i].stores.committed);
     break;
   }
@@ -1785,16 +1793,17 @@ std::string CopyEngine::explain_unread(Report& report, const Thread& owner, std:
       group - 1 <= stores.at_wait - std::min(stores.left, stores.at_wait) && same_box(*before, *late) &&
       (next == nullptr || !same_box(*late, *next))) {
     report.line("behind",
-                "the store at {} came after the commit that took the store of the same box at {}, so it is "
-                "in group {}, with the stores of the next box, and the last one of all in none",
+                "the store at {} came after the commit that covers the store of the same box at {}, so it is "
+                "in group {}, with the stores of the next box, and the very last store is in no group",
                 late->where.text(), before->where.text(), group);
     return fmt::format(
-        "the store at {} before that commit, with the one at {}: the wait at {} then covers both. That "
-        "wait",
+        "the store at {} before that commit, together with the store at {}: the wait at {} then covers both. "
+        "That wait",
         late->where.text(), before->where.text(), stores.waited.text());
   }
   return fmt::format(
-      "cp.async.bulk.wait_group.read<{}> of {} where wait_group{}<{}> stands, which leaves this store",
+      "cp.async.bulk.wait_group.read<{}> by {} instead of wait_group{}<{}>, which leaves this store in "
+      "flight",
       stores.at_wait - group, name, stores.waited_read ? ".read" : "", stores.left);
 }
 
@@ -1812,10 +1821,10 @@ void CopyEngine::explain_unwaited_stores(Report& report, const Thread& thread) c
   for (std::size_t i = first; i < std::min(threads.size(), first + kWarpgroupSize); ++i) {
     const BulkStores& other = threads[i].stores;
     if (i == thread.index || other.waits == 0 || other.committed > 0) continue;
-    report.line("waited",
-                "{} waits for bulk groups at {} and has committed none: a wait covers the groups of its own "
-                "thread only",
-                name_thread(thread.cta->threads[i]), other.waited.text());
+    report.line(
+        "waited",
+        "{} waits for bulk groups at {} but has committed none: a wait covers only its own thread's groups",
+        name_thread(thread.cta->threads[i]), other.waited.text());
     break;
   }
   if (stores.waits > 0) {
@@ -1840,8 +1849,8 @@ void CopyEngine::thread_exits(Thread& thread) {
     explain_unwaited_stores(report, thread);
     engine_.fail("exit-in-flight",
                  report
-                     .rule("the issuing thread waits with cp.async.bulk.wait_group.read (or wait_group) "
-                           "before its CTA's shared memory goes to the next one",
+                     .rule("the issuing thread must wait with cp.async.bulk.wait_group.read (or wait_group) "
+                           "before its CTA's shared memory passes to the next CTA",
                            "PTX ISA, \"cp.async.bulk.wait_group\"")
                      .course_rule(CourseRule::kExitInFlight));
   }
@@ -1876,11 +1885,11 @@ void CopyEngine::complete_one(Random& random) {
 
 std::string CopyEngine::describe() const {
   std::string text;
-  if (!loads_.empty()) text = fmt::format("{} loads are under way", loads_.size());
+  if (!loads_.empty()) text = fmt::format("{} loads are in flight", loads_.size());
   if (!stores_.empty())
-    text += fmt::format("{}{} bulk stores are under way", text.empty() ? "" : ", ", stores_.size());
+    text += fmt::format("{}{} bulk stores are in flight", text.empty() ? "" : ", ", stores_.size());
   if (!arrivals_.empty()) {
-    text += fmt::format("{}{} arrivals with cp.async copies are under way", text.empty() ? "" : ", ",
+    text += fmt::format("{}{} arrivals with cp.async copies are in flight", text.empty() ? "" : ", ",
                         arrivals_.size());
   }
   return text;
@@ -1896,7 +1905,7 @@ void CopyEngine::cta_exits(Cta& cta) {
     if (load.target != &cta || !load.what.peer) continue;
     engine_.fail(
         "exit-in-flight",
-        Report("a CTA ends while a load into its shared memory is under way")
+        Report("a CTA ends while a load into its shared memory is in flight")
             .line("load", "{}: {}", load.what.where.text(), describe_load(engine_.gang.grid, load.what))
             .line("signals", name_mbarrier(*load.barrier) + ", in the other CTA of the pair")
             .line("last", "{} returns", name_thread(running_thread()))
@@ -1917,7 +1926,8 @@ void CopyEngine::cta_exits(Cta& cta) {
       report.line("load", "{}, in phase {}{}", barrier->last_load.text(), barrier->loaded_phases - 1,
                   load ? ": " + describe_load(engine_.gang.grid, *load) : "");
       report.missing(
-          "a wait for phase {} (parity {}) of {}: nobody waits for this copy, or it is one too many",
+          "a wait for phase {} (parity {}) of {}: no thread waits for this copy, or there is one copy too "
+          "many",
           barrier->loaded_phases - 1, (barrier->loaded_phases - 1) & 1, name_mbarrier(*barrier));
     }
     for (const Mbarrier::Event& event : barrier->events) {
@@ -1929,8 +1939,8 @@ void CopyEngine::cta_exits(Cta& cta) {
     report.line("last", "{} returns", name_thread(running_thread()));
     engine_.fail("exit-in-flight",
                  report
-                     .rule("shared memory belongs to the next CTA when this one ends: wait for every load "
-                           "that was issued, expect no bytes that no copy brings",
+                     .rule("when this CTA ends, its shared memory belongs to the next one: wait for every "
+                           "load that was issued, and expect only bytes that a copy delivers",
                            kTmaSection)
                      .course_rule(CourseRule::kExitInFlight));
   }

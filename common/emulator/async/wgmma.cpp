@@ -90,12 +90,13 @@ Warpgroup& my_warpgroup(const char* what, Where where) {
   HopperCta& cta = engine.cta(*thread.cta);
   const std::size_t index = thread.index / kWarpgroupSize;
   if (index < cta.warpgroups.size()) return *cta.warpgroups[index];
-  engine.fail("wgmma-warpgroup",
-              Report("{} by a thread that is in no whole warpgroup", what)
-                  .at(where, thread)
-                  .line("CTA", "{} threads", thread.cta->thread_count)
-                  .rule("a warpgroup is four warps in a row, the first with a number divisible by 4",
-                        "PTX ISA, \"Asynchronous Warpgroup Level Matrix Instructions: Warpgroup\""));
+  engine.fail(
+      "wgmma-warpgroup",
+      Report("a thread that is not in a whole warpgroup executes {}", what)
+          .at(where, thread)
+          .line("CTA", "{} threads", thread.cta->thread_count)
+          .rule("a warpgroup is four consecutive warps, and the number of the first is a multiple of 4",
+                "PTX ISA, \"Asynchronous Warpgroup Level Matrix Instructions: Warpgroup\""));
 }
 
 constexpr std::uint32_t kGroup = 8;         // rows of a core matrix
@@ -263,7 +264,7 @@ class OperandCheck {
                report(headline("reads outside shared memory"))
                    .line("bytes", "{}, {}: offset {:#x} of {:#x} bytes", name_, elements_text(line_of, unit),
                          offset, bytes)
-                   .rule("the rows that address and stride describe lie in the CTA's shared memory",
+                   .rule("the rows that address and stride describe must lie in the CTA's shared memory",
                          rules_.descriptor_section));
         }
         Line& line = shared_line(*use_.cta, offset);
@@ -309,7 +310,7 @@ class OperandCheck {
     if (!swizzled && descriptor_.base_offset != 0) {
       fail(rules_.descriptor,
            report("a base offset in a descriptor without a swizzle")
-               .rule("the base offset exists for swizzled layouts only", rules_.descriptor_section));
+               .rule("the base offset exists only for swizzled layouts", rules_.descriptor_section));
     }
     if (descriptor_.base_offset == 0) {
       note_swizzle_start(rules_.instruction, *use_.cta, descriptor_.address, span, swizzled, use_.where);
@@ -317,19 +318,21 @@ class OperandCheck {
     const std::uint32_t in_row = descriptor_.address % span;
     if (swizzled && place_.is_mn_major() && in_row + place_.used_bytes() > span) {
       fail(rules_.descriptor,
-           report(fmt::format("{} rows of an MN-major operand do not fit into the rest of {} bytes",
-                              place_.used_bytes() / kUnit * kUnitElements, span))
+           report(
+               fmt::format(
+                   "{} rows of an MN-major operand do not fit in the rest of the swizzle's span of {} bytes",
+                   place_.used_bytes() / kUnit * kUnitElements, span))
                .line("start", "{} bytes into the span of the swizzle", in_row)
-               .rule("an MN-major operand starts where a span of the swizzle starts, so that 16 of K further "
-                     "on is 16 spans further on, not 32 bytes",
+               .rule("an MN-major operand must start where a span of the swizzle starts: 16 elements further "
+                     "along K are 16 spans further on, not 32 bytes",
                      rules_.descriptor_section));
     }
     if (swizzled && !place_.is_mn_major() && in_row + use_.units * kUnit > span) {
       fail(rules_.descriptor,
-           report(fmt::format("16 elements of K do not fit into the rest of a row of {} bytes", span))
+           report(fmt::format("16 elements of K do not fit in the rest of a row of {} bytes", span))
                .line("start", "{} bytes into the row", in_row)
-               .rule("a step along K stays inside the row of the swizzle's span; the next panel has a "
-                     "descriptor of its own",
+               .rule("a step along K must stay inside the row of the swizzle's span; the next panel needs "
+                     "its own descriptor",
                      rules_.descriptor_section));
     }
   }
@@ -348,13 +351,13 @@ class OperandCheck {
         cta.gang->cp_async->fail_touched(cell.pending, bytes, Access::kRead, use_.where);
       }
       if (cell.write == 0) [[unlikely]] {
-        Report text = report(headline("reads shared memory that was never written"));
+        Report text = report(headline("reads shared memory that has never been written"));
         text.line("bytes", "{}, {}", name_shared_offset(cta, offset), elements_text(line_of, unit));
         explain_passed_too_early(text, running_thread());
         add_wait_notes(text, running_thread());
         fail(rules_.uninitialised,
-             text.rule(fmt::format("the tile is complete before {} is issued: wait for its load, or check "
-                                   "the descriptor's address and stride",
+             text.rule(fmt::format("the tile must be complete before {} is issued: wait for its load, or "
+                                   "check the descriptor's address and stride",
                                    rules_.instruction),
                        rules_.section));
       }
@@ -379,14 +382,15 @@ class OperandCheck {
     const LoadRecord* load = engine_.copies.record(*use_.cta, offset / kUnit);
     if (!load || load->spec.rank == 1) return;  // bytes without a tensor map may be arranged in any way
     if (load->spec.swizzle != descriptor_.swizzle && load->row_bytes() > kUnit) {
-      Report text = report(headline("reads a tile with another swizzle than it was written with"));
+      Report text =
+          report(headline("reads a tile with a different swizzle from the one with which it was written"));
       text.line("bytes", name_shared_offset(*use_.cta, offset))
           .line("load", "{}: {}, swizzle {}", load->where.text(), describe_load(engine_.gang.grid, *load),
                 load->spec.swizzle == gemm::ptx::Swizzle::kNone
                     ? std::string("none")
                     : fmt::format("{} bytes", gemm::ptx::span_bytes(load->spec.swizzle)));
       fail(rules_.descriptor,
-           text.rule("the swizzle of the descriptor is the tensor map's", rules_.descriptor_section));
+           text.rule("the descriptor's swizzle must be the tensor map's", rules_.descriptor_section));
     }
     const std::uint32_t linear = gemm::ptx::swizzled(offset, load->spec.swizzle) - load->offset;
     const std::uint32_t pitch = box_row_pitch(load->spec);
@@ -400,22 +404,24 @@ class OperandCheck {
                        linear + load->offset - line * pitch - place_.byte_in_panel(unit)};
     }
     const auto fail_order = [&](const std::string& expected) {
-      Report text = report(headline("reads the rows of a tile in another order than they were written"));
+      Report text = report(
+          headline("reads the rows of a tile in a different order from that in which they were written"));
       text.line("bytes", "{}: {}", elements_text(line, unit), name_shared_offset(*use_.cta, offset));
       text.line("there", "row {}, byte {} of the box", linear / pitch, linear % pitch);
       text.line("expected", expected);
       text.line("load", "{}: {}", load->where.text(), describe_load(engine_.gang.grid, *load));
       if (const std::string missing = right_leading(panel); !missing.empty()) text.missing(missing);
       fail(rules_.descriptor,
-           text.rule(!place_.is_mn_major()
-                         ? "stride leads from 8 rows to the next 8, leading (without a swizzle) from 16 "
-                           "bytes of K to the next; row 0 of a swizzled tile starts the pattern"
-                     : descriptor_.swizzle != gemm::ptx::Swizzle::kNone
-                         ? "of an MN-major operand stride leads from 8 of K to the next 8, and leading from "
-                           "one span of the swizzle to the next along M or N"
-                         : "of an MN-major operand without a swizzle leading leads from 8 of K to the next "
-                           "8, and stride from 8 of M or N to the next 8",
-                     rules_.descriptor_section));
+           text.rule(
+               !place_.is_mn_major()
+                   ? "the stride leads from 8 rows to the next 8, and the leading offset (without a swizzle) "
+                     "from 16 bytes of K to the next; row 0 of a swizzled tile must start the pattern"
+               : descriptor_.swizzle != gemm::ptx::Swizzle::kNone
+                   ? "in an MN-major operand, the stride leads from 8 elements of K to the next 8, and the "
+                     "leading offset from one span of the swizzle to the next along M or N"
+                   : "in an MN-major operand without a swizzle, the leading offset leads from 8 elements of "
+                     "K to the next 8, and the stride from 8 elements of M or N to the next 8",
+               rules_.descriptor_section));
     };
     for (const Layout& layout : layouts_) {
       if (layout.serial != load->serial || layout.panel != panel) continue;
@@ -443,8 +449,8 @@ class OperandCheck {
     });
     if (!apart || *apart == descriptor_.leading_bytes) return {};
     return fmt::format(
-        "a leading offset of {} bytes in the descriptor, where {} stands: the {} columns of the matrix that "
-        "follow those of the first panel were loaded {} bytes after it",
+        "a leading offset of {} bytes in the descriptor instead of {}: the {} columns of the matrix that "
+        "follow the first panel were loaded {} bytes after it",
         *apart, descriptor_.leading_bytes, first->spec.box[0], *apart);
   }
 
@@ -459,7 +465,7 @@ class OperandCheck {
       if (other.k == k && other.row != row)
         fail_order(fmt::format("row {} of the matrix, where the other panels have k {}", other.row, k));
       if (other.k != k && other.row == row)
-        fail_order(fmt::format("another row than {} of the matrix, which is k {}", other.row, other.k));
+        fail_order(fmt::format("a different row from {} of the matrix, which is k {}", other.row, other.k));
     }
     depths_.push_back({load.spec.base, k, row});
   }
@@ -532,13 +538,13 @@ void check_operand_order(const OperandUse& use, const OperandWriter& writer, std
           use, descriptor, bits, writer,
           agent ? name + " reads bytes that a load brought, and one of its threads has not waited for it"
                 : "nothing orders a write of shared memory and the " + name + " that reads it");
-      report.line("thread", "{} is not past that", name_thread(thread));
+      report.line("thread", "{} is not ordered after that", name_thread(thread));
       const bool of_pair = agent && (stamp_cta(writer.stamp) & (kAgentKey - 1)) != use.cta->key;
       if (of_pair && thread.execution.covers(writer.stamp)) {
         report.missing(
-            "acquire at cluster scope in the wait for the load, which is into another CTA's shared memory: "
+            "acquire at cluster scope in the wait for the load, which writes another CTA's shared memory: "
             "mbarrier_wait_parity_cluster");
-        report.rule("what synchronises two CTAs has the scope .cluster",
+        report.rule("a synchronisation between two CTAs needs the scope .cluster",
                     "PTX ISA, \"cp.async.bulk.tensor\", \"mbarrier.try_wait\"");
         engine.fail("load-not-waited", report.course_rule(CourseRule::kPairClusterScope));
       }
@@ -557,9 +563,11 @@ void check_operand_order(const OperandUse& use, const OperandWriter& writer, std
       engine.fail(
           agent ? "load-not-waited" : use.rules->race,
           report.rule(
-              agent ? fmt::format("{} waits for the mbarrier itself, or is past a barrier with one that did",
-                                  use.rules->reader)
-                    : "the writers execute fence.proxy.async, then a barrier leads to the reader",
+              agent
+                  ? fmt::format(
+                        "{} must wait for the mbarrier itself, or meet a thread that has waited at a barrier",
+                        use.rules->reader)
+                  : "the writers must execute fence.proxy.async, and then a barrier must lead to the reader",
               agent ? "PTX ISA, \"cp.async.bulk.tensor\", \"mbarrier.try_wait\""
                     : "PTX ISA, \"Async proxy\"; \"Memory Consistency Model\""));
     }
@@ -579,7 +587,8 @@ void check_operand_order(const OperandUse& use, const OperandWriter& writer, std
     report.missing(writer.fence != 0 ? "a barrier after the fence, before the " + name
                                      : "fence.proxy.async after the write, before the barrier");
     report.rule(
-        "each thread that wrote executes fence.proxy.async, and only then the barrier that leads to " + name,
+        "each thread that wrote must execute fence.proxy.async, and only then the barrier that leads to " +
+            name,
         "PTX ISA, \"Async proxy\"; \"membar, fence\": fence.proxy.async");
     explain_fence_on_the_way(report, thread, writer.stamp, true);
     engine.fail("proxy-fence", report);
@@ -805,8 +814,8 @@ unsigned changed_register(const RegisterSnapshot& snapshot, const std::uint32_t*
   engine_of(warpgroup).fail("wgmma-fence",
                             Report(headline)
                                 .at(where, running_thread())
-                                .rule("wgmma.fence comes before the first wgmma and again after every write "
-                                      "of its registers by other instructions",
+                                .rule("a wgmma.fence is needed before the first wgmma and again whenever "
+                                      "other instructions have written its registers",
                                       "PTX ISA, \"wgmma.fence\""));
 }
 
@@ -825,11 +834,11 @@ unsigned changed_register(const RegisterSnapshot& snapshot, const std::uint32_t*
   report.line("before", "{} {}", snapshot.where.text(), snapshot.event);
   report.line("fence",
               snapshot.fence.packed() != 0
-                  ? fmt::format("the latest wgmma_fence, at {}, came before the write", snapshot.fence.text())
-                  : std::string("no wgmma_fence came since"));
+                  ? fmt::format("the latest wgmma_fence, at {}, precedes the write", snapshot.fence.text())
+                  : std::string("no wgmma_fence has been executed since"));
   engine_of(warpgroup).fail("wgmma-fence",
-                            report.rule("wgmma.fence comes between any access of accumulators or fragments "
-                                        "of A by a thread and the wgmma that takes them",
+                            report.rule("a wgmma.fence is needed between any access by a thread to "
+                                        "accumulators or fragments of A and the wgmma that uses them",
                                         "PTX ISA, \"wgmma.fence\""));
 }
 
@@ -842,13 +851,13 @@ void check_taken(const Warpgroup& warpgroup, WgmmaInstruction& instruction, Wgmm
     if (painted != registers + count) {
       engine_of(warpgroup).fail(
           "wgmma-accumulator-uninitialised",
-          Report("{} adds to accumulators that nobody has written", what)
+          Report("{} adds to accumulators that have never been written", what)
               .line("where", "{} by {}", instruction.where.text(), name_thread(running_thread()))
               .line("register",
                     accumulator_text(me, instruction.n, static_cast<unsigned>(painted - registers),
                                      instruction.types))
-              .rule("the first wgmma of a tile has scale-d 0, or its accumulators are set to zero in front "
-                    "of wgmma.fence",
+              .rule("a tile's first wgmma must have scale-d 0, or its accumulators must be set to zero "
+                    "before wgmma.fence",
                     kMmaSection));
     }
   }
@@ -856,7 +865,7 @@ void check_taken(const Warpgroup& warpgroup, WgmmaInstruction& instruction, Wgmm
   if (!snapshot) return;
   if (const unsigned i = changed_register(*snapshot, registers, count); i < count) {
     fail_changed(warpgroup, *snapshot,
-                 fmt::format("{} takes accumulators that were written since the last wgmma_fence", what),
+                 fmt::format("{} uses accumulators that were written since the last wgmma_fence", what),
                  accumulator_text(me, instruction.n, i, instruction.types), registers + i, instruction.where);
   }
   if (!snapshot->fenced && !instruction.unfenced) {
@@ -871,19 +880,20 @@ void check_unfenced(const Warpgroup& warpgroup, const WgmmaInstruction& instruct
   if (!instruction.unfenced || !course_rule_on(CourseRule::kWgmmaFenceAfterWait)) return;
   engine_of(warpgroup).fail(
       "wgmma-fence-after-wait",
-      Report("{} takes accumulators that were handed back since the last wgmma_fence", what)
+      Report("{} uses accumulators that were returned since the last wgmma_fence", what)
           .line("where", "{} by {}", instruction.where.text(), role(warpgroup))
           .line("wait", "{} handed them back", instruction.handed_back.text())
-          .missing("wgmma_fence between the wait at {} and this wgmma, as often as the loop comes by",
+          .missing("wgmma_fence between the wait at {} and this wgmma, in every iteration of the loop",
                    instruction.handed_back.text())
-          .line("reads",
-                instruction.accumulate
-                    ? "this wgmma adds to what the wait handed back. Where no thread has read or written "
-                      "these registers since, the PTX ISA asks for no fence, and this rule is stricter"
-                    : "this wgmma begins new sums (scale-d 0). The epilogue has read the old ones since the "
-                      "wait, and a read is an access: the PTX ISA itself asks for the fence there")
-          .rule("wgmma.fence comes between any access of accumulators by a thread, reading included, and the "
-                "next wgmma on them",
+          .line(
+              "reads",
+              instruction.accumulate
+                  ? "this wgmma adds to the accumulators that the wait returned. If no thread has read or "
+                    "written these registers since, the PTX ISA requires no fence, and this rule is stricter"
+                  : "this wgmma begins new sums (scale-d 0). The epilogue has read the old ones since the "
+                    "wait, and a read is an access, so the PTX ISA itself requires the fence there")
+          .rule("a wgmma.fence is needed between any access by a thread to accumulators, even a read, and "
+                "the next wgmma on them",
                 "PTX ISA, \"wgmma.fence\"")
           .course_rule(CourseRule::kWgmmaFenceAfterWait));
 }
@@ -913,7 +923,8 @@ void check_untouched(const Warpgroup& warpgroup, const Accumulator& accumulator,
           .line(noticed, "{} by {}", where.text(), name_thread(running_thread()))
           .line("register", "{}; it holds {} now", accumulator_text(me, accumulator.n, i, accumulator.types),
                 registers[i])
-          .rule("from issue to the wgmma.wait_group that covers it no thread touches the registers",
+          .rule("between a wgmma's issue and the wgmma.wait_group that covers it, no thread may access the "
+                "registers",
                 "PTX ISA, \"wgmma.wait_group\""));
 }
 
@@ -929,9 +940,9 @@ void check_untouched(const Warpgroup& warpgroup, const Accumulator& accumulator,
           .line("register", "{} of {}: {:#010x} then, {:#010x} now", i, snapshot.count(), snapshot.values[i],
                 *changed)
           .missing("a wgmma.wait_group that covers the wgmma at {} before the registers are written, or a "
-                   "fragment of its own for what is loaded meanwhile",
+                   "separate fragment for the values that are loaded in the meantime",
                    snapshot.where.text())
-          .rule("the registers of A belong to wgmma until wgmma.wait_group covers it",
+          .rule("the registers of A belong to a wgmma until a wgmma.wait_group covers it",
                 "PTX ISA, \"wgmma.wait_group\""));
 }
 
@@ -984,8 +995,8 @@ void issue(Warpgroup& warpgroup, const WgmmaInstruction& instruction, const char
                 theirs.a_in_registers ? std::string(", A in registers") : fmt::format(", A {:#x}", theirs.a),
                 fmt::format("{:#x}", theirs.b), theirs.accumulate ? "accumulating" : "overwriting")
           .line("other", "{} executes {} at {}", name_thread(running_thread()), mine, where.text())
-          .rule("all threads of a warpgroup execute the same instruction with the same descriptors, shape, "
-                "scale-d and registers",
+          .rule("all threads in a warpgroup must execute the same instruction with the same descriptors, "
+                "shape, scale-d and registers",
                 kMmaSection));
 }
 
@@ -1002,11 +1013,12 @@ Accumulator& take_registers(Warpgroup& warpgroup, WgmmaInstruction& instruction,
     if (registers != d || accumulator->n != instruction.n || accumulator->types != instruction.types) {
       engine_of(warpgroup).fail(
           "wgmma-registers",
-          Report("wgmma with accumulators of which some belong to a wgmma of another shape in flight")
+          Report("some of this wgmma's accumulators belong to a wgmma with another shape that is still in "
+                 "flight")
               .line("where", "{} by {}", instruction_text(instruction), name_thread(running_thread()))
               .line("other", "{} at {}", shape_text(accumulator->n, accumulator->types),
                     accumulator->where.text())
-              .rule("instructions in flight share accumulators only when they have the same shape",
+              .rule("instructions in flight may share accumulators only if they have the same shape",
                     "PTX ISA, \"wgmma.fence\""));
     }
     if (first) instruction.accumulator = accumulator.get();
@@ -1142,12 +1154,13 @@ void check_loaded_registers(const char* what, const std::uint32_t* registers, un
         "wgmma-fragment-overwritten",
         Report("a fragment of A was overwritten while a wgmma that reads it was in flight")
             .line("where", "{} at {} by {}", what, where.text(), name_thread(thread))
-            .line("wgmma", "{} {}; {} of {} wgmma are covered by a wait, and this one is number {}",
+            .line("wgmma",
+                  "{} {}; {} of {} wgmma instructions are covered by a wait, and this one is number {}",
                   snapshot.where.text(), snapshot.event, me.waited, me.instructions, snapshot.instruction)
-            .missing("a wgmma.wait_group that covers the wgmma at {} before {} at {}, or a fragment of its "
-                     "own for what is loaded meanwhile",
+            .missing("a wgmma.wait_group that covers the wgmma at {} before {} at {}, or a separate fragment "
+                     "for the values that are loaded in the meantime",
                      snapshot.where.text(), what, where.text())
-            .rule("the registers of A belong to wgmma until wgmma.wait_group covers it",
+            .rule("the registers of A belong to a wgmma until a wgmma.wait_group covers it",
                   "PTX ISA, \"wgmma.wait_group\""));
   }
 }
@@ -1187,7 +1200,8 @@ void wgmma_mma(const char* what, unsigned n, void* registers, std::uint64_t a, c
                                 accumulate ? "accumulating" : "overwriting"),
                     where);
   }
-  if (thread.fences == 0) fail_fence(warpgroup, fmt::format("{} before any wgmma_fence", what), where);
+  if (thread.fences == 0)
+    fail_fence(warpgroup, fmt::format("{} is executed before any wgmma_fence", what), where);
   if (first) start(warpgroup, instruction, thread.instructions);
   check_order(warpgroup, instruction);
   Accumulator& accumulator = take_registers(warpgroup, instruction, first, me, d, what);
@@ -1237,7 +1251,7 @@ void wgmma_commit_group(Where where) {
             .line("one", "group {} ends after {} instructions at {}", group, warpgroup.group_end[group],
                   warpgroup.group_where[group].text())
             .line("other", "{} ends it after {} at {}", name_thread(thread), me.instructions, where.text())
-            .rule("all threads of a warpgroup execute the same wgmma instructions",
+            .rule("all threads in a warpgroup must execute the same wgmma instructions",
                   "PTX ISA, \"wgmma.commit_group\""));
   }
 }
@@ -1319,16 +1333,17 @@ void explain_tensor_poison(const Thread& thread, const std::string& headline, st
 void fail_poisoned(const char* what, std::uint32_t value, Where where) {
   const Thread& thread = this_thread(what, where);
   ignore_poison();
-  explain_tensor_poison(thread, fmt::format("{} of a register that tcgen05.ld had not filled", what), value);
-  Report report("{} of an accumulator that wgmma had not finished when it was read", what);
+  explain_tensor_poison(thread, fmt::format("{} uses a register that tcgen05.ld had not filled", what),
+                        value);
+  Report report("{} uses an accumulator that wgmma had not finished when it was read", what);
   report.at(where, thread);
   fail_read(thread, hopper_engine(what, where), report, value);
 }
 
 void fail_trapped(std::uint32_t value, Where where) {
   const Thread& thread = running_thread();
-  explain_tensor_poison(thread, "arithmetic on a register that tcgen05.ld had not filled", value);
-  Report report("arithmetic on an accumulator that wgmma had not finished when it was read");
+  explain_tensor_poison(thread, "arithmetic uses a register that tcgen05.ld had not filled", value);
+  Report report("arithmetic uses an accumulator that wgmma had not finished when it was read");
   report.line("by", name_thread(thread));
   report.line("behind", "{}, its latest wgmma instruction", where.text());
   fail_read(thread, hopper_engine("arithmetic", where), report, value);
@@ -1354,14 +1369,14 @@ void wgmma_thread_exits(Warpgroup& warpgroup, Thread& thread) {
   const WgmmaThread& me = warpgroup.threads[thread.index - warpgroup.first_thread];
   if (me.waited == me.instructions || !course_rule_on(CourseRule::kExitInFlight)) return;
   engine_of(warpgroup).fail(
-      "exit-in-flight",
-      Report("a thread returns while wgmma may still be running")
-          .line("by", name_thread(thread))
-          .line("wgmma", "{} instructions in {} committed groups; {} are covered by a wait", me.instructions,
-                me.committed, me.waited)
-          .rule("wgmma.wait_group 0 comes before the end: shared memory and registers go to the next CTA",
-                "PTX ISA, \"wgmma.wait_group\"")
-          .course_rule(CourseRule::kExitInFlight));
+      "exit-in-flight", Report("a thread returns while wgmma may still be running")
+                            .line("by", name_thread(thread))
+                            .line("wgmma", "{} instructions in {} committed groups; {} are covered by a wait",
+                                  me.instructions, me.committed, me.waited)
+                            .rule("a thread must execute wgmma.wait_group 0 before it ends, because shared "
+                                  "memory and registers pass to the next CTA",
+                                  "PTX ISA, \"wgmma.wait_group\"")
+                            .course_rule(CourseRule::kExitInFlight));
 }
 
 std::string describe_wgmma(const Warpgroup& warpgroup) {

@@ -94,7 +94,7 @@ cudaError_t cudaGetDriverEntryPoint(const char* symbol, void** function, unsigne
   const std::string name = symbol;
   if (name != "cuTensorMapEncodeTiled" && name != "cuTensorMapEncodeIm2col") {
     throw harness::Error(
-        fmt::format("the emulator has no driver function '{}'; of those that make tensor maps it has "
+        fmt::format("the emulator has no driver function '{}'; its functions that make tensor maps are "
                     "cuTensorMapEncodeTiled and cuTensorMapEncodeIm2col",
                     symbol));
   }
@@ -145,10 +145,10 @@ gemm::ptx::TensorMapSpec map_spec(const char* function, CUtensorMapDataType type
     case CU_TENSOR_MAP_DATA_TYPE_16U6_ALIGN16B:
       refuse_map(function, "the emulator has no tensor maps of 4- and 6-bit elements");
     default:
-      refuse_map(function, "the emulator has no tensor maps of 8-byte elements; 1, 2 and 4 bytes are there");
+      refuse_map(function, "the emulator has no tensor maps of 8-byte elements, only of 1, 2 and 4 bytes");
   }
   if (fill != CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE)
-    refuse_map(function, "the emulator fills what lies outside a tensor with zeros only");
+    refuse_map(function, "the emulator can fill elements outside a tensor only with zeros");
   if (spec.rank >= 1 && spec.rank <= gemm::ptx::kMaxTensorRank) {
     for (std::size_t i = 0; i < rank; ++i) {
       spec.extent[i] = extents[i];
@@ -190,7 +190,7 @@ CUresult cuTensorMapEncodeTiled(CUtensorMap* map, CUtensorMapDataType type, cuui
     spec.box[static_cast<std::size_t>(i)] = box[i];
     if (element_strides && element_strides[i] != 1) {
       refuse_map(kFunction,
-                 fmt::format("the element stride of dimension {} is {}, and the emulator has only 1", i,
+                 fmt::format("the element stride of dimension {} is {}, but the emulator supports only 1", i,
                              element_strides[i]));
     }
   }
@@ -208,7 +208,7 @@ CUresult cuTensorMapEncodeIm2col(CUtensorMap* map, CUtensorMapDataType type, cuu
   gemm::ptx::TensorMapSpec spec =
       map_spec(kFunction, type, rank, base, extents, strides, interleave, swizzle, promotion, fill);
   if (interleave != CU_TENSOR_MAP_INTERLEAVE_NONE)
-    refuse_map(kFunction, "the emulator has interleaved layouts in tiled mode only (cuTensorMapEncodeTiled)");
+    refuse_map(kFunction, "the emulator has interleaved layouts only in tiled mode (cuTensorMapEncodeTiled)");
   if (rank < 3 || rank > 5)
     refuse_map(kFunction, fmt::format("the tensor's rank is {}; it must be 3, 4 or 5", rank));
   if (pixels == 0 || pixels > kMaxPixels)
@@ -221,8 +221,9 @@ CUresult cuTensorMapEncodeIm2col(CUtensorMap* map, CUtensorMapDataType type, cuu
     if (element_strides) spec.im2col.step[i] = element_strides[i + 1];
   }
   if (element_strides && element_strides[rank - 1] != 1) {
-    refuse_map(kFunction, fmt::format("the element stride of the images is {}, and the emulator has only 1",
-                                      element_strides[rank - 1]));
+    refuse_map(kFunction,
+               fmt::format("the element stride of the images is {}, but the emulator supports only 1",
+                           element_strides[rank - 1]));
   }
   return make_map(kFunction, map, spec);
 }

@@ -78,7 +78,7 @@ void* allocate_managed(std::size_t bytes) {
 void free(void* memory) {
   if (!memory) return;
   if (state().device.erase(memory) == 0)
-    throw harness::Error("cudaFree of a pointer that cudaMalloc did not return");
+    throw harness::Error("cudaFree was given a pointer that cudaMalloc did not return");
   emulator::forget_allocation(memory);
   emulator::free_buffer(memory);
 }
@@ -159,8 +159,8 @@ void prepare_launch(const void* kernel, gemm::ptx::LaunchShape& shape, const std
     const auto allowed = s.shared_bytes.find(kernel);
     if (allowed == s.shared_bytes.end() || allowed->second < shape.shared_bytes) {
       throw harness::Error(fmt::format(
-          "{} is launched with {} bytes of dynamic shared memory, and more than 48 KB need "
-          "cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes) before{}",
+          "{} is launched with {} bytes of dynamic shared memory; a launch with more than 48 KB must be "
+          "preceded by cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes){}",
           emulator::name_function(kernel), shape.shared_bytes,
           allowed == s.shared_bytes.end() ? "" : fmt::format("; that said {}", allowed->second)));
     }

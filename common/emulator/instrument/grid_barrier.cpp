@@ -12,7 +12,7 @@ namespace {
 
 std::string waiting_detail(const Thread& thread) {
   const Gang& gang = *thread.cta->gang;
-  return fmt::format("{} of {} CTAs are there", gang.grid_meeting.waiting.size(), gang.ctas.size());
+  return fmt::format("{} of {} CTAs have arrived", gang.grid_meeting.waiting.size(), gang.ctas.size());
 }
 
 }  // namespace
@@ -25,9 +25,9 @@ void grid_barrier(const char* what, Where where) {
   Thread& thread = this_thread(what, where);
   Gang& gang = *thread.cta->gang;
   if (!gang.grid.shape.co_resident) {
-    fail("co-residency", Report("{} in a launch that is not cooperative", what)
+    fail("co-residency", Report("{} is executed in a launch that is not cooperative", what)
                              .at(where, thread)
-                             .rule("all CTAs of the grid are on an SM at the same time: "
+                             .rule("all CTAs of the grid must be on an SM at the same time: use "
                                    "cudaLaunchCooperativeKernel, or cudaLaunchAttributeCooperative",
                                    "CUDA C++ Programming Guide, \"Cooperative Groups: Grid Synchronization\"")
                              .str());

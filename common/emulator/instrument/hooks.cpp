@@ -134,15 +134,15 @@ bool is_of_headers(Where where) {
   if (place.empty() || is_of_headers(where)) return;
   const InHook hook(*context.thread);
   fail("global-out-of-bounds",
-       Report(fmt::format("a {} of {} bytes of the host's memory in a kernel",
+       Report(fmt::format("a kernel makes a {} of {} bytes in the host's memory",
                           access == Access::kRead ? "read" : "write", bytes))
            .line("where", where.text())
            .line("by", name_thread(*context.thread))
            .line("address", place)
            .line("missing",
-                 "device memory: cudaMalloc, and cudaMemcpy before and after the launch. Only what "
-                 "cudaMallocHost has pinned is for both")
-           .rule("a kernel touches only memory that was allocated for the device",
+                 "device memory: use cudaMalloc, and cudaMemcpy before and after the launch. Only memory "
+                 "that cudaMallocHost has pinned is accessible to both")
+           .rule("a kernel may access only memory that has been allocated for the device",
                  "CUDA C++ Programming Guide, \"Device Memory\"")
            .str());
 }

@@ -109,7 +109,7 @@ std::string describe_host_memory(std::uintptr_t address) {
   const std::lock_guard lock(ranges.mutex);
   if (address - ranges.arguments.begin < ranges.arguments.end - ranges.arguments.begin) return {};
   if (address - ranges.stack.begin < ranges.stack.end - ranges.stack.begin)
-    return "a variable on the stack of the host";
+    return "a variable on the host's stack";
   const auto after = ranges.heap.upper_bound(address);
   if (after == ranges.heap.begin() || std::prev(after)->second <= address) return {};
   const auto& [begin, end] = *std::prev(after);
@@ -145,9 +145,10 @@ void note_host_access(std::uintptr_t address, Access access, Where where) {
 std::string take_host_access() {
   const HostAccess taken = std::exchange(first_access, {});
   if (taken.address == 0) return {};
-  return fmt::format("host code at {} {} device memory, {}: a host has no access to it; copy with cudaMemcpy",
-                     taken.where.text(), taken.access == Access::kRead ? "reads" : "writes",
-                     describe_address(taken.address, 1));
+  return fmt::format(
+      "host code at {} {} device memory, {}, to which the host has no access; copy with cudaMemcpy",
+      taken.where.text(), taken.access == Access::kRead ? "reads" : "writes",
+      describe_address(taken.address, 1));
 }
 
 }  // namespace emulator

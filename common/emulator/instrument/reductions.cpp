@@ -29,9 +29,11 @@ Reduction reduction_of(const TensorMapBits& map, ReductionKind kind) {
     case gemm::ptx::TensorElement::kUint32:
       return reduction<std::uint32_t>(kind);
     default: {
-      Report report("cp_reduce_async_bulk_tensor of elements that the emulator does not reduce");
-      fail("unsupported",
-           report.rule("of the types it has float, bf16 and unsigned 32-bit integers", "this course").str());
+      Report report(
+          "cp_reduce_async_bulk_tensor reduces elements of a type that the emulator does not support");
+      fail(
+          "unsupported",
+          report.rule("the emulator supports float, bf16 and unsigned 32-bit integers", "this course").str());
     }
   }
 }

@@ -270,11 +270,13 @@ void Gang::check_time() {
   const double limit = grid.options.launch_seconds;
   const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - began_;
   if (limit <= 0 || passed.count() < limit) return;
-  Report report("the kernel still runs after {:.0f} s, where a moment was expected", limit);
+  Report report("the kernel is still running after {:.0f} s, although it should have finished at once",
+                limit);
   for (const auto& cta : ctas) {
     if (cta->exited < cta->thread_count) report.block(places_of_threads(*cta));
   }
-  report.rule("every loop of a kernel ends: a tile, a k-tile or a counter moves on", "this course");
+  report.rule("every loop in a kernel must end: a tile, a k-tile or a counter advances in each iteration",
+              "this course");
   failure_ = std::make_unique<Failure>(Failure{"livelock", report.str()});
 }
 
@@ -302,9 +304,9 @@ std::unique_ptr<Failure> Gang::run() {
     switch_to(thread);
     if (std::unique_ptr<Failure> fault = take_fault(thread)) failure_ = std::move(fault);
     if (spins_ > kSpinsBeforeCircles && !failure_ && all_in_circles(thread)) {
-      failure_ = std::make_unique<Failure>(
-          livelock("nothing changes in memory any more: the threads that can run poll in circles, each for a "
-                   "value that no thread is going to write"));
+      failure_ =
+          std::make_unique<Failure>(livelock("nothing in memory changes any more: every thread that can run "
+                                             "polls for a value that no thread is going to write"));
     }
   }
   if (grid.options.counters) finish_counters(*this);
@@ -331,14 +333,17 @@ Failure Gang::livelock(const std::string& headline) const {
   report.block(describe_polls(*this));
   const std::string unset = unset_words(*this);
   if (!grid.all_started()) {
-    report.missing("{} of the {} CTAs have not started: they wait for an SM, which those that poll hold",
-                   (grid.gangs - grid.started) * ctas.size(), grid.shape.grid.count());
+    report.missing(
+        "{} of the {} CTAs have not started: they wait for an SM, but the polling CTAs occupy all of them",
+        (grid.gangs - grid.started) * ctas.size(), grid.shape.grid.count());
     if (!unset.empty()) report.block(unset);
-    report.rule("a CTA may wait only for CTAs that are resident with it: co-resident grids and clusters",
-                "CUDA C++ Programming Guide, \"Cooperative Groups: Grid Synchronization\"");
+    report.rule(
+        "a CTA may wait only for CTAs that are resident at the same time, as in co-resident grids and "
+        "clusters",
+        "CUDA C++ Programming Guide, \"Cooperative Groups: Grid Synchronization\"");
   } else {
     if (!unset.empty()) report.block(unset);
-    report.rule("every wait needs a thread or an operation left to end it",
+    report.rule("every wait needs a thread or an operation that can still end it",
                 "PTX ISA, \"Memory Consistency Model\"");
   }
   return {"livelock", report.str()};
@@ -417,7 +422,7 @@ void Gang::yield() {
   } else if (spins_ > kSpinLimit) {
     [&]() __attribute__((noinline)) {  // its variables are in a frame of its own
       Failure failure =
-          livelock(fmt::format("nothing has changed in memory for {} polls: the threads that can run wait "
+          livelock(fmt::format("nothing in memory has changed for {} polls: the threads that can run wait "
                                "for a value that no thread is going to write",
                                kSpinLimit));
       fail(std::move(failure.rule), std::move(failure.text));
@@ -462,9 +467,9 @@ static std::string lanes_that_left(const Cta& cta) {
     }
     if (left.empty()) continue;
     return fmt::format(
-        "{} of warp {} of CTA {}: the mask {:#x} of {} at {} names them, and they have returned from the "
-        "kernel before it. A lane returns after the last instruction of its warp (it takes part and stores "
-        "nothing), or a whole warp does; {} still here",
+        "{} of warp {} of CTA {}: the mask {:#x} of {} at {} names them, but they returned from the kernel "
+        "before that instruction. A lane may return only after its warp's last warp-wide instruction (until "
+        "then it takes part and stores nothing), or together with its whole warp; {} still here",
         emulator::ranges("lane", left), thread.warp(), text(cta.id), thread.wait.mask, thread.wait.what,
         thread.wait.where.text(), emulator::ranges("lane", there) + (there.size() == 1 ? " is" : " are"));
   }
@@ -514,15 +519,16 @@ static std::string lanes_elsewhere(const Cta& cta) {
     const auto verb = [](const auto& lanes, const char* one, const char* many) {
       return lanes.size() == 1 ? one : many;
     };
-    return fmt::format("{} of warp {} of CTA {} at {} ({}), where {} {} for the whole warp: {} at {} {}. {}",
-                       emulator::ranges("lane", away), thread.warp(), text(cta.id), thread.wait.where.text(),
-                       thread.wait.what, emulator::ranges("lane", here), verb(here, "waits", "wait"),
-                       verb(away, "it has gone another way and waits", "they have gone another way and wait"),
-                       first->wait.where.text(), first->wait.what,
-                       waits_at_aligned(thread)
-                           ? "A condition before it is the same for all lanes of a warp; what a lane "
-                             "does with the result (store it, if its row lies inside) may differ"
-                           : "The condition before it is to be the same for all lanes of the mask");
+    return fmt::format(
+        "{} in warp {} of CTA {} at {} ({}), where {} {} for the whole warp: {} at {} {}. {}",
+        emulator::ranges("lane", away), thread.warp(), text(cta.id), thread.wait.where.text(),
+        thread.wait.what, emulator::ranges("lane", here), verb(here, "waits", "wait"),
+        verb(away, "it has taken another branch and waits", "they have taken another branch and wait"),
+        first->wait.where.text(), first->wait.what,
+        waits_at_aligned(thread)
+            ? "A condition before that instruction must be the same for all lanes in a warp; only what a "
+              "lane does with the result may differ (store it if its row lies inside D, for example)"
+            : "The condition before that instruction must be the same for all lanes in the mask");
   }
   return {};
 }
@@ -538,8 +544,8 @@ std::string returned_before_barrier(const Cta& cta) {
   }
   if (gone.empty() || !waits) return {};
   return fmt::format(
-      "{} at {} {}: {} returned from the kernel without it. A thread that has nothing to compute or to store "
-      "still comes to every barrier of its CTA, and does its share of the loads",
+      "{} at {} {}: {} returned from the kernel without reaching it. A thread that has nothing to compute or "
+      "to store must still reach every barrier of its CTA, and do its share of the loads",
       emulator::ranges("thread", gone), waits->wait.where.text(), waits->wait.what,
       gone.size() == 1 ? "it" : "they");
 }
@@ -565,27 +571,27 @@ void Gang::stuck() {
   std::string source;
   if (at_object) {
     rule = own_rule ? own_rule : "deadlock";
-    headline = "no thread can run and no asynchronous operation is under way";
-    sentence = "every wait needs a thread or an operation left to end it";
+    headline = "no thread can run and no asynchronous operation is in flight";
+    sentence = "every wait needs a thread or an operation that can still end it";
     source = "PTX ISA, \"Parallel Synchronization and Communication Instructions\"";
   } else if (at_warp) {
     rule = "warp-divergence";
-    headline = "a warp-wide instruction waits for lanes that do not come";
-    sentence = "every lane named in the mask executes the same instruction with the same mask";
+    headline = "a warp-wide instruction waits for lanes that never reach it";
+    sentence = "every lane in the mask must execute the same instruction with the same mask";
     source = "CUDA C++ Programming Guide, \"Warp Shuffle Functions\", \"Synchronization Functions\"";
     if (aligned != nullptr) {
       sentence =
-          "an instruction with .sync.aligned is executed by all threads of the warp, the same one by each: "
-          "under a condition only where it is the same for all of them";
+          "all threads in a warp must execute the same .sync.aligned instruction, so it may depend on a "
+          "condition only if the condition is the same for all of them";
       source = fmt::format("PTX ISA, \"{}\"", instruction_name(aligned));
     }
   } else {
     rule = "barrier-divergence";
     headline = "not all threads of the CTA reach the barrier";
     sentence =
-        "a barrier without a thread count is for all threads of the CTA, in conditional code as well. That "
-        "it also waits for threads that returned is a stricter rule of this course: since Volta the hardware "
-        "does not";
+        "a barrier without a thread count is for all threads of the CTA, even in conditional code. This "
+        "course's rule is stricter and also counts threads that have returned; the hardware has not waited "
+        "for them since Volta";
     source =
         "PTX ISA, \"bar, barrier\"; CUDA C++ Programming Guide, \"Synchronization Functions\"; Volta Tuning "
         "Guide, \"Independent Thread Scheduling\"";
@@ -593,8 +599,8 @@ void Gang::stuck() {
   Report report(headline);
   if (at_object && own_rule && std::string_view(own_rule) == "setmaxnreg") {
     sentence =
-        "setmaxnreg.inc waits until the registers are free: what all warpgroups of the CTA keep and raise to "
-        "adds up to no more than they began with";
+        "setmaxnreg.inc waits until the registers are free: the numbers that the CTA's warpgroups keep or "
+        "raise to must add up to no more than they started with";
     source = "PTX ISA, \"setmaxnreg\"";
     explain_registers(report, *this);
   }
@@ -646,7 +652,7 @@ void Gang::stuck() {
 Thread& this_thread(const char* function, Where where) {
   if (!context.thread) {
     throw harness::Error(
-        fmt::format("{} is a device function; {} calls it on the host", function, where.text()));
+        fmt::format("{} is a device function, but {} calls it on the host", function, where.text()));
   }
   if (convergence_is_strict() && std::strcmp(function, "__nanosleep") != 0) [[unlikely]]  // of a poll
     note_step(*context.thread, where);

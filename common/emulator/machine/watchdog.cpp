@@ -86,13 +86,13 @@ void tick(int, siginfo_t*, void* machine) {
 
 [[noreturn]] void fail_stalled(const Watch& w, const std::string& access, Where where) {
   const Thread& thread = running_thread();
-  fail("livelock", Report("a thread has run for {} seconds of processor time without waiting or giving way: "
-                          "a loop that does not end",
+  fail("livelock", Report("a thread has used {} seconds of processor time without waiting or yielding: it is "
+                          "in a loop that does not end",
                           w.stall_seconds)
                        .line("where", "{} {}", where.text(), access)
                        .line("by", name_thread(thread))
-                       .rule("a thread that waits for another one does so at a barrier, an mbarrier or with "
-                             "atomics, and its loops end",
+                       .rule("a thread must wait for another thread at a barrier, at an mbarrier or with "
+                             "atomics, and its loops must end",
                              "PTX ISA, \"Memory Consistency Model\"")
                        .str());
 }
@@ -148,7 +148,7 @@ std::string writer_text(const Thread& thread, const void* address) {
         is_agent(cell->write) ? name_agent(*thread.cta->gang, cell->write) : name_thread(grid, cell->write),
         Where::from_packed(cell->write_where).text());
   }
-  return "and no thread has changed it since the kernel began";
+  return "and no thread has changed it since the kernel started";
 }
 
 std::string value_text(const Poll& poll) {
@@ -236,14 +236,14 @@ std::unique_ptr<Failure> take_fault(const Thread& thread) {
   w.faulted = false;
   if (w.fault.signal != 0) return std::make_unique<Failure>(describe_fault(w.fault, thread));
   Report report(
-      "a thread has run for {} seconds of processor time without waiting or giving way: a loop that does not "
-      "end",
+      "a thread has run for {} seconds of processor time without waiting or yielding: it is in a loop that "
+      "does not end",
       w.stall_seconds);
   const std::string place = source_place(w.fault.instruction);
   report.line("where", place.empty() ? "(unknown place)" : place).line("by", name_thread(thread));
   report.rule(
-      "a thread that waits for another one does so at a barrier, an mbarrier or with atomics (on the "
-      "emulator a plain pointer lets no other thread run), and its loops end",
+      "a thread must wait for another thread at a barrier, at an mbarrier or with atomics (on the emulator, "
+      "polling through a plain pointer lets no other thread run), and its loops must end",
       "PTX ISA, \"Memory Consistency Model\"");
   return std::make_unique<Failure>(Failure{"livelock", report.str()});
 }

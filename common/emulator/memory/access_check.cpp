@@ -263,9 +263,9 @@ std::string name_shared(std::uintptr_t address, const SharedPlace& place, const 
   std::string relation;
   if (address - window.begin >= kMaxSharedBytes) relation = near_static_shared(address, bytes);
   if (!relation.empty()) {
-    Report report("a {} of {} bytes outside a __shared__ variable", verb(access), bytes);
+    Report report("{} of {} bytes lies outside a __shared__ variable", one(access), bytes);
     report.line("where", where.text()).line("by", name_thread(thread)).line("address", relation);
-    report.rule("an index stays inside its array", "CUDA C++ Programming Guide, \"__shared__\"");
+    report.rule("an index must stay inside its array", "CUDA C++ Programming Guide, \"__shared__\"");
     fail("shared-out-of-bounds", report.str());
   }
   if (address >= window.begin && address - window.begin < std::uintptr_t{kMaxSharedBytes} + 4096) {
@@ -283,11 +283,11 @@ std::string name_shared(std::uintptr_t address, const SharedPlace& place, const 
   } else if (find_buffer(address)) {
     relation = "in global memory: " + describe_address(address, bytes);
   } else {
-    relation = "in no shared memory of this CTA";
+    relation = "not in this CTA's shared memory";
   }
-  Report report("a {} of {} bytes outside shared memory", verb(access), bytes);
+  Report report("{} of {} bytes lies outside shared memory", one(access), bytes);
   report.line("where", where.text()).line("by", name_thread(thread)).line("address", relation);
-  report.rule("the address of a shared access lies in the CTA's shared memory",
+  report.rule("the address of a shared access must be in the CTA's shared memory",
               "PTX ISA, \"Shared State Space\"");
   fail("shared-out-of-bounds", report.str());
 }
@@ -305,24 +305,24 @@ void explain_pitch(Report& report, const Grid& grid, std::uintptr_t address, uns
   const std::uint64_t along = (address - buffer->begin) % pitch;
   if (pitch % bytes == 0) {
     report.missing(
-        "a column that is a multiple of {}: rows of {} bytes keep the alignment, and {} bytes into one the "
+        "a column that is a multiple of {}: rows of {} bytes keep the alignment, but {} bytes into a row the "
         "access is not aligned",
         bytes / 2, pitch, along);
     return;
   }
   report.missing(
-      "narrower accesses where {} is no multiple of {}: here it is {}, so rows lie {} bytes apart, a "
-      "multiple of {} and not of {}, and not every row begins at an address for {} bytes",
+      "narrower accesses where {} is not a multiple of {}: here it is {}, so rows are {} bytes apart, which "
+      "is a multiple of {} but not of {}, and not every row begins at an address aligned to {} bytes",
       of_d ? "N" : "K", bytes / 2, columns, pitch, pitch & (~pitch + 1), bytes, bytes);
 }
 
 [[noreturn]] void fail_alignment(const char* space, const std::string& name, std::uintptr_t address,
                                  unsigned bytes, Access access, Where where, const Thread& thread) {
-  Report report("a {} of {} bytes at a misaligned address", verb(access), bytes);
+  Report report("{} of {} bytes has a misaligned address", one(access), bytes);
   report.line("where", where.text()).line("by", name_thread(thread));
   report.line("address", "{}, {:#x}: {} bytes off a multiple of {}", name, address, address % bytes, bytes);
   if (space[0] == 'g') explain_pitch(report, thread.cta->gang->grid, address, bytes);
-  report.rule("an address is a multiple of the access size", "PTX ISA, \"Addresses as Operands\"");
+  report.rule("an address must be a multiple of the access size", "PTX ISA, \"Addresses as Operands\"");
   fail(std::string(space) + "-misaligned", report.str());
 }
 
@@ -395,9 +395,9 @@ bool explain_overrun(Report& report, const Grid& grid, std::uintptr_t address,
   const std::string who = known ? fmt::format("CTA {}", text(grid.cta_id(ctas[further[0] ? 1 : 0] - 1)))
                                 : std::string("one of the two CTAs");
   report.missing(
-      "a bound along N: row {}, column {} is where row {} runs on past its end, column {}. The last tile "
-      "hangs over D by {} columns, and {} stores {} of them: store where the column is below N = {}. (Or "
-      "CTAs {} and {} have the same work tile: each part of D has one owner)",
+      "a bound along N: row {}, column {} is where row {} continues past its end, column {}. The last tile "
+      "extends beyond D by {} columns, and {} stores {} of them: store only if the column is below N = {}. "
+      "(Alternatively, CTAs {} and {} have the same work tile; each part of D must have one owner)",
       row, column, row - 1, of.n - 1, over, who, known ? "what it has" : "some", of.n,
       text(grid.cta_id(ctas[0] - 1)), text(grid.cta_id(ctas[1] - 1)));
   return true;
@@ -415,16 +415,17 @@ void explain_second_store(Report& report, const Thread& thread, Stamp first, std
         explain_overrun(report, grid, address, {static_cast<std::uint32_t>(other), thread.cta->key}))
       return;
     report.missing(
-        "two CTAs write the same element, {} and {}: each part of D has one owner, a work tile goes to one "
-        "CTA",
+        "two CTAs write the same element, {} and {}: each part of D must have one owner, so a work tile must "
+        "go to only one CTA",
         text(grid.cta_id(other - 1)), text(thread.cta->id));
   } else if (warpgroup(stamp_thread(first)) != warpgroup(thread.index)) {
     report.missing(
-        "warpgroups {} and {} both store this element: their rows of the tile overlap, and as many others "
-        "are stored by no warpgroup",
+        "warpgroups {} and {} both store this element: their rows in the tile overlap, and as many other "
+        "rows are stored by no warpgroup",
         warpgroup(stamp_thread(first)), warpgroup(thread.index));
   } else {
-    report.missing("two threads of one warpgroup both store this element: each has its own");
+    report.missing(
+        "two threads of one warpgroup both store this element: each thread must store different elements");
   }
 }
 
@@ -434,9 +435,9 @@ bool explain_old_value(Report& report, std::uintptr_t address) {
   if (written.empty()) return false;
   report.line("content", "written at " + written);
   report.missing(
-      "a second buffer: this launch overwrites what it reads, and its CTAs run in any order, so that no "
-      "barrier covers all readers. One buffer is read and the other one written, in turn from launch to "
-      "launch. (Where the value of this launch is meant, the read comes too early.)");
+      "a second buffer: this launch overwrites what it reads, and its CTAs run in any order, so no barrier "
+      "covers all readers. Read one buffer and write the other, and swap them from launch to launch. (If "
+      "this launch's value is meant to be read, the read is too early.)");
   return true;
 }
 
@@ -477,8 +478,8 @@ bool add_other_warps(Report& report, const Thread& thread, const Conflict& confl
   }
   if (other == 0) return false;
   report.line("also",
-              "a {} at {} by {}, of bytes that lie {} away: another warp does it, too, and where its bytes "
-              "are touched here, __syncwarp is not enough",
+              "a {} at {} by {}, of bytes that are {} away: another warp makes the same access, and where "
+              "its bytes are accessed here, __syncwarp is not enough",
               verb(conflict.earlier), Where::from_packed(conflict.where).text(),
               name_thread(thread.cta->gang->grid, other), at > place ? at - place : place - at);
   return true;
@@ -529,45 +530,49 @@ bool add_other_warps(Report& report, const Thread& thread, const Conflict& confl
                            conflict.earlier, access) &&
              both_write) {
     report.missing(
-        "a place of its own for what each of them writes: CTAs {} and {} both write these bytes. Two partial "
-        "tiles in one slot have a slot each (its number, or the work tile that it comes from, is that of two "
-        "CTAs)",
+        "a separate place for what each CTA writes: CTAs {} and {} both write these bytes. Two partial tiles "
+        "need separate slots (the slot's number, or the work tile from which it is derived, is the same for "
+        "two CTAs)",
         text(grid.cta_id(stamp_cta(conflict.stamp) - 1)), text(thread.cta->id));
   } else if (space[0] == 'g' && stamp_cta(conflict.stamp) == thread.cta->key && both_write && !warp_mates) {
     const std::uint32_t one = stamp_thread(conflict.stamp) / kWarpgroupSize;
     const std::uint32_t two = thread.index / kWarpgroupSize;
     report.missing(
         one == two
-            ? fmt::format("bytes of its own for each thread: two threads of warpgroup {} both write these, "
-                          "at {} and at {}",
+            ? fmt::format("separate bytes for each thread: two threads of warpgroup {} both write these, at "
+                          "{} and at {}",
                           one, Where::from_packed(conflict.where).text(), where.text())
-            : fmt::format("bytes of its own for each warpgroup: {} and {} of CTA {} both write these, at {} "
-                          "and at {}. An index lacks the warpgroup, or both have taken the same work tile",
-                          one, two, text(thread.cta->id), Where::from_packed(conflict.where).text(),
-                          where.text()));
+            : fmt::format(
+                  "separate bytes for each warpgroup: {} and {} of CTA {} both write these, at {} and at {}. "
+                  "Either an index does not depend on the warpgroup, or both have taken the same work tile",
+                  one, two, text(thread.cta->id), Where::from_packed(conflict.where).text(), where.text()));
   } else if (space[0] == 'g' && stamp_cta(conflict.stamp) == thread.cta->key && one_reads && !warp_mates) {
     const Where earlier = Where::from_packed(conflict.where);
     report.missing(
-        "a barrier of the CTA between {} and {}. Or, where other CTAs read these bytes, too, a second "
-        "buffer: they run in any order, and no barrier of one CTA keeps what a launch reads from being "
-        "overwritten in the same launch. One buffer is read and the other one written, in turn",
+        "a barrier of the CTA between {} and {}. If other CTAs also read these bytes, a second buffer is "
+        "missing instead: CTAs run in any order, and a barrier within one CTA cannot keep data that a launch "
+        "reads from being overwritten in the same launch. Read one buffer and write the other, and swap them "
+        "after each launch",
         earlier.text(), where.text());
   }
   if (stored_twice) {
     report.rule(
-        "of two writes that nothing orders either may stay: each element of D is stored by one thread",
+        "if nothing orders two writes, either value may remain, so each element of D must be stored by only "
+        "one thread",
         "PTX ISA, \"Memory Consistency Model\"");
   } else if (stamp_cta(conflict.stamp) != thread.cta->key) {
     report.rule(
-        "CTAs run in any order: what one writes another may touch only after a release and an acquire of gpu "
-        "(or cluster) scope",
+        "CTAs run in any order: a CTA may access what another CTA writes only after a release and an acquire "
+        "at gpu (or cluster) scope",
         "PTX ISA, \"Memory Consistency Model\"");
   } else if (warp_mates && !of_warps) {
-    report.rule("lanes of a warp are not ordered by being in one warp: __syncwarp or a barrier goes between",
-                "CUDA C++ Programming Guide, \"Independent Thread Scheduling\"");
+    report.rule(
+        "being in the same warp does not order lanes: __syncwarp or a barrier must come between the accesses",
+        "CUDA C++ Programming Guide, \"Independent Thread Scheduling\"");
   } else {
     report.rule(
-        "a barrier (or a release and an acquire) goes between accesses of two threads of which one writes",
+        "a barrier (or a release and an acquire) must come between accesses by two threads if one of them "
+        "writes",
         "PTX ISA, \"Memory Consistency Model\"");
   }
   fail(std::string(space) + "-race", report.str());
@@ -576,7 +581,7 @@ bool add_other_warps(Report& report, const Thread& thread, const Conflict& confl
 Report describe_unwritten(const char* space, const std::string& name, unsigned bytes, Where where,
                           const Thread& thread, const char* rule, const char* source,
                           std::uintptr_t address = 0) {
-  Report report("a read of {} memory that was never written", space);
+  Report report("a read accesses {} memory that has never been written", space);
   report.line("bytes", "{} ({} bytes)", name, bytes)
       .line("where", where.text())
       .line("by", name_thread(thread));
@@ -625,9 +630,9 @@ bool explain_reused_slot(Report& report, const Thread& thread, std::uintptr_t ad
   report.line("before", "written at {} by {}", Where::from_packed(found.where).text(),
               name_thread(grid, found.before));
   report.missing(
-      "a slot of its own for each of two results: warpgroup {} of CTA {} wrote these bytes at {}, and {} "
-      "wrote over them at {} before CTA {} had read them. Two partial tiles in one slot have a slot each, or "
-      "the second one waits until the first has been read",
+      "a separate slot for each of two results: warpgroup {} of CTA {} wrote these bytes at {}, and {} "
+      "overwrote them at {} before CTA {} had read them. Either two partial tiles need separate slots, or "
+      "the second must wait until the first has been read",
       warpgroup(found.before), text(grid.cta_id(stamp_cta(writer) - 1)),
       Where::from_packed(found.where).text(),
       one_warpgroup ? std::string("the same one") : fmt::format("warpgroup {}", warpgroup(writer)),
@@ -734,11 +739,11 @@ void check_shared(const void* pointer, unsigned bytes, Access access, Where wher
         std::memset(static_cast<unsigned char*>(const_cast<void*>(pointer)) + (std::size_t{i} << granule),
                     0xff, std::size_t{1} << granule);
       } else if (thread.cta->unwritten_read.empty()) {
-        Report report = describe_unwritten("shared", name_shared(place_of_cell, place, thread), 1u << granule,
-                                           where, thread,
-                                           "shared memory holds anything when a CTA starts, and a read of it "
-                                           "is reported whether or not its value reaches the result",
-                                           "CUDA C++ Programming Guide, \"__shared__\"", place_of_cell);
+        Report report = describe_unwritten(
+            "shared", name_shared(place_of_cell, place, thread), 1u << granule, where, thread,
+            "shared memory has arbitrary contents when a CTA starts, and a read of it is reported whether or "
+            "not the value reaches the result",
+            "CUDA C++ Programming Guide, \"__shared__\"", place_of_cell);
         if (access == Access::kRead) report.course_rule(CourseRule::kSharedUninitialised);
         thread.cta->unwritten_read = report.str();
       }
@@ -760,8 +765,8 @@ void explain_out_of_bounds(Report& report, const Thread& thread, std::uintptr_t 
   const Grid& grid = thread.cta->gang->grid;
   if (is_freed(address)) {
     report.missing(
-        "an owner that lives until the kernel has run: the buffer was freed before this launch ended. What a "
-        "launcher keeps is what it captures (the owner, not the bare pointer)");
+        "an owner that lives until the kernel has run: the buffer was freed before this launch ended. A "
+        "launcher keeps only what it captures (the owner, not the bare pointer)");
     return;
   }
   const std::string element = element_text(grid, address);
@@ -778,12 +783,12 @@ void explain_out_of_bounds(Report& report, const Thread& thread, std::uintptr_t 
                        buffer->bytes == row * row_bytes;
     report.missing(
         along ? fmt::format("a bound along K: the thread's last load was of row {}, column {}, and this one "
-                            "goes on along that row to column {}, after K = {}. Not all of what a round of "
-                            "the loop reads lies inside K because its first element does",
+                            "continues along that row to column {}, beyond K = {}. That an iteration's first "
+                            "element lies inside K does not mean that all its elements do",
                             row - 1, (last - buffer->begin) % row_bytes / 2,
                             column + static_cast<std::uint64_t>(grid.options.k), grid.options.k)
-              : fmt::format("a bound: {} has rows 0 to {}, of K = {} columns. Behind them nothing is read, "
-                            "and what is not read counts as 0",
+              : fmt::format("a bound: {} has rows 0 to {}, of K = {} columns. Nothing beyond them may be "
+                            "read, and elements that are not read count as 0",
                             buffer->name, buffer->bytes / row_bytes - 1, grid.options.k));
   }
   if (!element.empty() && buffer && buffer->name == "D" && grid.options.n > 0 &&
@@ -797,20 +802,20 @@ void explain_out_of_bounds(Report& report, const Thread& thread, std::uintptr_t 
     const std::uint64_t over = width == 0 ? columns : (columns + width - 1) / width * width - columns;
     report.missing(row == rows && column < over
                        ? fmt::format("a bound along M or along N: row {} lies after the last one, {}, and "
-                                     "column {} of it is where row {} would run on past column {}. What a "
-                                     "tile has outside of D is computed and not stored",
+                                     "its column {} is where row {} would continue past column {}. The part "
+                                     "of a tile outside D may be computed but not stored",
                                      row, rows - 1, column, rows - 1, columns - 1)
-                       : fmt::format("a bound along M: row {} lies after the last one, {}, and the last "
-                                     "rows of a tile (of a warp, of a thread) may. What they have is "
-                                     "computed and not stored: store where row < M = {}",
+                       : fmt::format("a bound along M: row {} lies after the last one, {}. The last rows of "
+                                     "a tile (or of a warp, or of a thread) may lie outside D; they may be "
+                                     "computed but not stored, so store only if row < M = {}",
                                      row, rows - 1, rows));
   }
   if (!buffer || address + bytes <= buffer->begin + buffer->bytes || address < buffer->begin) return;
   const std::uint64_t past = address + bytes - buffer->begin - buffer->bytes;
   if (buffer->name == "workspace") {
     report.missing(
-        "{} bytes or more: the step's plan asked for {} (workspace_bytes) and the kernel uses byte {}", past,
-        buffer->bytes, buffer->bytes + past - 1);
+        "at least {} bytes: the step's plan requested {} (workspace_bytes), but the kernel uses byte {}",
+        past, buffer->bytes, buffer->bytes + past - 1);
     return;
   }
   // A vector with an entry for each column (or row) of D.
@@ -827,21 +832,22 @@ void explain_out_of_bounds(Report& report, const Thread& thread, std::uintptr_t 
     const std::uint64_t size = buffer->bytes / entries;
     if (size != 2 && size != 4 && size != 8) continue;
     report.line("element",
-                "{} has an entry of {} bytes for each {} of D, and D has {}: this is that of {} {}",
+                "{} has an entry of {} bytes for each {} of D, and D has {}: this is the entry for {} {}",
                 buffer->name, size, what, extent, what, (address - buffer->begin) / size);
-    report.missing("a bound: at the edge of D a tile reaches past {} {}, where nothing is read or stored",
-                   what, extent - 1);
+    report.missing(
+        "a bound: at the edge of D, a tile extends past {} {}, where nothing may be read or stored", what,
+        extent - 1);
     return;
   }
   // A table: as many entries as accesses of this size fit.
   const std::uint64_t place = address - buffer->begin;
   if (!element.empty() || bytes == 0 || buffer->bytes % bytes != 0 || place % bytes != 0) return;
   const std::uint64_t entries = buffer->bytes / bytes;
-  report.line("element", "{} has {} entries of {} bytes, and this is that of index {}", buffer->name, entries,
-              bytes, place / bytes);
+  report.line("element", "{} has {} entries of {} bytes, and this is the entry with index {}", buffer->name,
+              entries, bytes, place / bytes);
   report.missing(
-      "a bound: index {} is the last one. A lane or a thread beyond it reads nothing, and takes part with a "
-      "value that changes nothing",
+      "a bound: index {} is the last one. A lane or a thread beyond it must read nothing and take part with "
+      "a value that changes nothing",
       entries - 1);
 }
 
@@ -898,22 +904,23 @@ void check_global(const void* pointer, unsigned bytes, Access access, Where wher
                         return address < hole.second && address + bytes > hole.first;
                       });
   if (!inside) {
-    Report report("a {} of {} bytes out of bounds of global memory", verb(access), bytes);
+    Report report("{} of {} bytes is out of bounds of global memory", one(access), bytes);
     report.line("where", where.text())
         .line("by", name_thread(thread))
         .line("address", describe_address(address, bytes));
     explain_out_of_bounds(report, thread, address, bytes);
-    report.rule("a kernel touches only memory that was allocated",
+    report.rule("a kernel may access only memory that has been allocated",
                 "CUDA C++ Programming Guide, \"Device Memory\"");
     fail("global-out-of-bounds", report.str());
   }
   if (address % bytes != 0)
     fail_alignment("global", name_address(address), address, bytes, access, where, thread);
   if (reads(access) && !buffer->is_written(address, bytes)) {
-    fail("global-uninitialised", describe_unwritten("global", name_address(address), bytes, where, thread,
-                                                    "device memory holds anything when it is allocated",
-                                                    "CUDA Runtime API, cudaMalloc")
-                                     .str());
+    fail("global-uninitialised",
+         describe_unwritten("global", name_address(address), bytes, where, thread,
+                            "device memory has arbitrary contents when it is allocated",
+                            "CUDA Runtime API, cudaMalloc")
+             .str());
   }
   const Grid& grid = thread.cta->gang->grid;
   if (grid.overlaps) [[unlikely]]

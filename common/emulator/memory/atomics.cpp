@@ -188,16 +188,16 @@ std::string changes_text(const FlagWord& flag, const Gang& gang) {
   std::sort(changes.begin(), changes.end(), [](const auto& a, const auto& b) { return a.cta < b.cta; });
   for (const FlagWord::Changes& of : changes) {
     if (shown++ == kShown) {
-      list += fmt::format(" and {} CTAs more", changes.size() - kShown);
+      list += fmt::format(" and {} more CTAs", changes.size() - kShown);
       break;
     }
     const auto cta = std::find_if(gang.ctas.begin(), gang.ctas.end(),
                                   [&](const auto& other) { return other->key == of.cta; });
     const bool returned = cta != gang.ctas.end() && (*cta)->exited == (*cta)->thread_count;
-    list +=
-        fmt::format("{}CTA {}{} changed it {} time{}, at {} to {} at the last{}", list.empty() ? "; " : ", ",
-                    text(gang.grid.cta_id(of.cta - 1)), returned ? " (which has returned)" : "", of.count,
-                    of.count == 1 ? "" : "s", of.where.text(), of.value, lowered_text(flag, of));
+    list += fmt::format("{}CTA {}{} changed it {} time{}, most recently at {} to {}{}",
+                        list.empty() ? "; " : ", ", text(gang.grid.cta_id(of.cta - 1)),
+                        returned ? " (which has returned)" : "", of.count, of.count == 1 ? "" : "s",
+                        of.where.text(), of.value, lowered_text(flag, of));
   }
   // At a counter all CTAs arrive.
   const bool counts = std::any_of(flag.stores.begin(), flag.stores.end(), [](const FlagWord::Store& store) {
@@ -271,9 +271,9 @@ std::string uneven_counts(const void* address, const Thread& thread) {
   }
   if (fewer.empty()) return {};
   return fmt::format(
-      "arrivals at {}: CTA {}, which waits there, has added to it {} time{}; {}{}. Who leaves for good adds, "
-      "at once, one for each time that the others are still to wait: the number of times is that of the CTA "
-      "that comes most often (rounded up, not down)",
+      "arrivals at {}: CTA {}, which waits there, has added to it {} time{}; {}{}. A CTA that leaves for "
+      "good must add, at once, one for each time that the others will still wait: the total is the number of "
+      "times that the CTA with the most waits arrives (rounded up, not down)",
       name_address(reinterpret_cast<std::uintptr_t>(address)), text(thread.cta->id), mine->count,
       mine->count == 1 ? "" : "s", fewer, left);
 }
@@ -297,10 +297,10 @@ std::string lowered_before_seen(const void* address, const Thread& thread) {
       lowered->value != word_at(address, flag.bytes))
     return {};
   return fmt::format(
-      "a barrier between the polls and the store that lowers {}: a thread of CTA {} stored {} at {} when it "
-      "had seen {} (of CTA {}, at {}), and thread {} of the same CTA had not seen it yet. All that poll a "
-      "flag meet before one of them lowers it; or one thread polls and lowers it, and a barrier lets the "
-      "others go on",
+      "a barrier between the polls and the store that lowers {}: a thread of CTA {} stored {} at {} after it "
+      "had seen {} (from CTA {}, at {}), before thread {} of the same CTA had seen it. Either all threads "
+      "that poll a flag must meet before one of them lowers it, or one thread polls and lowers it and a "
+      "barrier lets the others proceed",
       name_address(reinterpret_cast<std::uintptr_t>(address)), text(thread.cta->id), lowered->value,
       lowered->where.text(), lowered->before, text(gang.grid.cta_id(raised->cta - 1)), raised->where.text(),
       text(thread.id));
@@ -327,8 +327,8 @@ std::string left_by_earlier_launches(const void* address, const Thread& thread) 
       if (left.launch + 1 != grid.launch || left.at_first != 0 || left.value == 0 || held != left.value)
         continue;
       lines[key] = fmt::format(
-          "{} held {} when this launch began, left by the launch before, which had found 0: last written at "
-          "{} by {}. It is not set back to 0 at the end of a launch",
+          "{} held {} when this launch began: the previous launch, which had found 0, left it there, last "
+          "written at {} by {}. It is not reset to 0 at the end of a launch",
           name_address(key), left.value, left.where.text(), name_thread(grid, left.writer));
     }
   }
@@ -359,12 +359,13 @@ std::string counters_left_over() {
           found->second.at_first != left.value || !find_buffer(key))
         continue;
       const FlagWord& flag = found->second;
-      const std::string now = flag.changes.empty() ? std::string()
-                                                   : fmt::format(", and this one goes on from there at {}",
-                                                                 flag.changes.front().where.text());
-      words[key] =
-          fmt::format("{} held {} when this launch began: the one before found 0 and left that, at {}{}",
-                      name_address(key), left.value, left.where.text(), now);
+      const std::string now = flag.changes.empty()
+                                  ? std::string()
+                                  : fmt::format(", and this launch continues from there at {}",
+                                                flag.changes.front().where.text());
+      words[key] = fmt::format(
+          "{} held {} when this launch began: the previous launch found 0 and left that value, at {}{}",
+          name_address(key), left.value, left.where.text(), now);
     }
   }
   if (words.empty()) return {};
@@ -372,12 +373,12 @@ std::string counters_left_over() {
   std::size_t shown = 0;
   for (const auto& [key, word] : words) {
     if (shown++ == kShown) {
-      text += fmt::format("; and {} words more", words.size() - kShown);
+      text += fmt::format("; and {} more words", words.size() - kShown);
       break;
     }
     text += (text.empty() ? "" : "; ") + word;
   }
-  return text + ". Nobody has set " + (words.size() == 1 ? "it" : "them") + " back to 0 for the next launch";
+  return text + ". No thread has reset " + (words.size() == 1 ? "it" : "them") + " to 0 for the next launch";
 }
 
 std::string written_neighbours(const void* address, const Thread& thread) {
@@ -404,8 +405,8 @@ std::string written_neighbours(const void* address, const Thread& thread) {
   if (bytes == 0) return {};
   if (changed.empty()) {
     return fmt::format(
-        "nobody has changed a word of {} in this launch: who sets {} is still to come to it, or returned "
-        "without doing so",
+        "no thread has changed a word of {} in this launch: the thread that sets {} has not reached that "
+        "point, or has returned without doing so",
         buffer->name, name_address(polled));
   }
   std::vector<std::uintptr_t> keys;
@@ -425,20 +426,19 @@ std::string written_neighbours(const void* address, const Thread& thread) {
   std::string outside;
   if (polled < *lowest && (*lowest - polled) % bytes == 0)
     outside = fmt::format(
-        ". It lies {} word{} before the first one that anybody sets, as element {} of these: an index "
-        "(of a slot, a worker, a tile) that has gone below its range, by a loop that steps back once too "
-        "often",
+        ". It lies {} word{} before the first word that any thread sets, as element {} of these: an index "
+        "(of a slot, a worker or a tile) has gone below its range, for example in a loop that steps back "
+        "once too often",
         (*lowest - polled) / bytes, *lowest - polled == bytes ? "" : "s",
         -static_cast<std::int64_t>((*lowest - polled) / bytes));
   if (polled > *highest && (polled - *highest) % bytes == 0)
     outside = fmt::format(
-        ". It lies {} word{} after the last one that anybody has set: its owner is still to come, or the "
-        "index has gone past its range",
+        ". It lies {} word{} after the last word that any thread has set: either its owner has not reached "
+        "it yet, or the index has gone past its range",
         (polled - *highest) / bytes, polled - *highest == bytes ? "" : "s");
   return fmt::format(
-      "nobody sets {}. Words beside it were set in this launch: {}; {} in all, from {} to {}. Either the "
-      "word that is polled is that of nobody (an index that is off), or its owner has returned without "
-      "setting it{}",
+      "no thread sets {}. Neighbouring words were set in this launch: {}; {} in all, from {} to {}. Either "
+      "the polled word has no owner (a wrong index), or its owner has returned without setting it{}",
       name_address(polled), list, keys.size(), name_address(*lowest), name_address(*highest), outside);
 }
 
@@ -627,17 +627,18 @@ void AtomicAccess::check_relaxed_order() {
       return name_address(reinterpret_cast<std::uintptr_t>(address));
     };
     const std::string report =
-        Report("a relaxed load may still see the value from before a store that it seems to be behind")
+        Report(
+            "a relaxed load may still see an old value, although the thread has already seen a later store")
             .line("bytes", "{}, loaded at {} by {}", name(flag_->address), where_.text(), name_thread(thread))
             .line("stored", "at {} by {}, which stored {} afterwards, at {}", writer.where.text(),
                   name_thread(grid, writer.writer), name(seen.address), Where::from_packed(seen.store).text())
             .line("flag", "the thread has seen that later store at {}", Where::from_packed(seen.load).text())
             .missing(
-                "a release by the one (__threadfence between {} and {}) and an acquire by the other "
-                "(__threadfence between {} and {})",
+                "a release by the storing thread (__threadfence between {} and {}) and an acquire by the "
+                "loading thread (__threadfence between {} and {})",
                 writer.where.text(), Where::from_packed(seen.store).text(),
                 Where::from_packed(seen.load).text(), where_.text())
-            .rule("volatile and relaxed accesses of different words are in no order for other threads",
+            .rule("other threads may see volatile and relaxed accesses to different words in any order",
                   "PTX ISA, \"Memory Consistency Model: Causality order\"")
             .course_rule(CourseRule::kRelaxedOrder)
             .str();
@@ -719,9 +720,9 @@ bool in_one_line(Where one, Access access, Where other, Access of_other) {
 
 void explain_lost_update(Report& report, const Grid& grid, Stamp one, Stamp other, Where where) {
   report.missing(
-      "an atomic at {} (atomicAdd, say), where a thread reads these bytes and stores what it has made of "
-      "them, as += does: CTAs {} and {} both do, and one of two such updates may be lost. Or a flag for "
-      "which the one CTA waits until the other is done",
+      "an atomic at {} (atomicAdd, for example), because a thread reads these bytes there and stores an "
+      "updated value, as += does: CTAs {} and {} both do so, and one of the two updates may be lost. "
+      "Alternatively, a flag that makes one CTA wait until the other has finished",
       where.text(), text(grid.cta_id(stamp_cta(one) - 1)), text(grid.cta_id(stamp_cta(other) - 1)));
 }
 
@@ -747,9 +748,9 @@ void explain_no_flag(Report& report, const Grid& grid, Stamp reader, Stamp write
                                                      name_thread(grid, other->stamp), other->where.text())
                                        : std::string();
   report.missing(
-      "a wait: no thread of CTA {} had passed a flag that CTA {} raised when {} read. One acquires the flag, "
-      "and a barrier after it holds the others. Where one of warpgroup {} does so{}, it is that barrier "
-      "which is missing: this thread came here before the wait was over",
+      "a wait: no thread of CTA {} had passed a flag raised by CTA {} when {} read. One thread must acquire "
+      "the flag, and a barrier after the acquire must hold the others back. If a thread of warpgroup {} does "
+      "acquire it{}, that barrier is missing: this thread read before the wait had ended",
       cta(reader), cta(writer), name_thread(grid, reader), stamp_thread(reader) / 128, by_another);
 }
 
@@ -806,15 +807,15 @@ bool explain_low_count(Report& report, const Grid& grid, Stamp reader, Stamp wri
                       of.count == 1 ? "" : "s");
     if (of.cta == stamp_cta(writer)) times = of.count;
   }
-  report.line("counter", "{}: {} took {} from it by {} at {}, and went on; raised at {} so far by {}",
+  report.line("counter", "{}: {} read {} from it with {} at {}, and proceeded; raised at {} so far by {}",
               name_address(counter), name_thread(grid, load->stamp), load->value, load->what,
               load->where.text(), changes.back().where.text(), by);
   report.missing(
-      "a higher count in the wait at {}: it had ended at {} when warpgroup {} of CTA {}, whose values are "
-      "read, had not counted{}. Each warpgroup that writes counts for itself, and the wait is for all of "
-      "them",
+      "a higher count in the wait at {}: it ended at {}, before warpgroup {} of CTA {}, whose values are "
+      "read, had counted{}. Each warpgroup that writes must count for itself, and the wait must be for all "
+      "of them",
       load->where.text(), load->value, stamp_thread(writer) / 128, cta(stamp_cta(writer)),
-      times > 0 ? " (only another one of that CTA had)" : "");
+      times > 0 ? " (only another warpgroup of that CTA had)" : "");
   return true;
 }
 
@@ -842,13 +843,13 @@ bool explain_overwritten_slot(Report& report, const Thread& thread, Where where,
   const std::string own = text(thread.cta->id);
   const std::string other = text(grid.cta_id(stamp_cta(reader) - 1));
   report.line("before", "written at {} by {}, in this launch", held_where.text(), name_thread(grid, held));
-  report.line("flag", "{}: {} raised it at {} after that, and {} took {} from it at {}",
+  report.line("flag", "{}: {} raised it at {} after that, and {} read {} from it at {}",
               name_address(passed->address), name_thread(grid, passed->store->stamp),
               passed->store->where.text(), name_thread(grid, load.stamp), load.value, load.where.text());
   report.missing(
-      "a slot of its own for each of two results: CTA {} wrote one of them there, for which CTA {} has "
-      "waited, and writes another one over it, at {}, with no word of CTA {} that it has read. Two partial "
-      "tiles of a CTA have a slot each, or the second one waits until the first has been read",
+      "a separate slot for each of two results: CTA {} wrote one of them there, for which CTA {} has waited, "
+      "and overwrites it with another, at {}, before CTA {} has signalled that it has read the first. Either "
+      "a CTA's two partial tiles need separate slots, or the second must wait until the first has been read",
       own, other, where.text(), other);
   return true;
 }
@@ -913,35 +914,41 @@ bool explain_flag(Report& report, const Thread& thread, Where where, Stamp earli
   }
   const FlagWord::Load& load = passed->load;
   const std::string flag = name_address(passed->address);
-  report.line("flag", "{}: {} took {} from it by {} at {}", flag, name_thread(grid, load.stamp), load.value,
+  report.line("flag", "{}: {} read {} from it with {} at {}", flag, name_thread(grid, load.stamp), load.value,
               load.what, load.where.text());
   if (stale) {
     const bool repeats = passed->store && passed->store->repeats;
     const bool old = !repeats || passed->store->old;
     const std::string what =
         repeats ? fmt::format(
-                      "it is {} already when {} stores that at {}, so the load may have seen the older one",
+                      "it already holds {} when {} stores that value at {}, so the load may have seen the "
+                      "older value",
                       load.value, name_thread(grid, passed->store->stamp), passed->store->where.text())
-                : fmt::format("it holds {} since before this launch, and no thread has stored it in this one",
-                              load.value);
-    report.missing(what +
-                   (old ? ": lower the flag before the launch ends"
-                        : fmt::format(", of {}: each has a flag of its own, or it is lowered in between",
-                                      name_thread(grid, passed->store->first))));
+                : fmt::format(
+                      "it has held {} since before this launch, and no thread has stored that value in this "
+                      "launch",
+                      load.value);
+    report.missing(
+        what +
+        (old ? ": lower the flag before the launch ends"
+             : fmt::format(
+                   ", stored by {}: either each needs its own flag, or the flag must be lowered in between",
+                   name_thread(grid, passed->store->first))));
     return true;
   }
   const FlagWord::Store& store = *passed->store;
   report.line("raised", "by {} at {}: {}", name_thread(grid, store.stamp), store.where.text(), store.what);
   if (store.device.empty()) {
     report.missing(
-        "a release: {} at {} orders nothing before it; st_release_gpu, or a __threadfence() before it",
+        "a release: {} at {} does not order earlier accesses; use st_release_gpu, or a __threadfence() "
+        "before it",
         store.what, store.where.text());
     return true;
   }
   if (!store.device.covers(earlier) && store.knew.covers(earlier)) {
     report.missing(
-        "a release: {} at {} orders nothing before it, and the latest fence before it, at {}, comes before "
-        "the {} at {}. A __threadfence() goes between, after the barrier",
+        "a release: {} at {} does not order earlier accesses, and the latest fence before it, at {}, "
+        "precedes the {} at {}. A __threadfence() is needed between them, after the barrier",
         store.what, store.where.text(), store.fence.text(), earlier_reads ? "read" : "write",
         earlier_where.text());
     return true;
@@ -949,38 +956,38 @@ bool explain_flag(Report& report, const Thread& thread, Where where, Stamp earli
   if (!store.device.covers(earlier) && stamp_cta(store.stamp) == stamp_cta(earlier) &&
       !same_warpgroup(store.stamp, earlier)) {
     report.missing(
-        "a barrier between {} and the release at {} to which warpgroup {} of {} comes, too, or a flag of its "
-        "own: warpgroup {} raised this one",
+        "a barrier between {} and the release at {} that includes warpgroup {} of {}, or a separate flag for "
+        "that warpgroup: warpgroup {} raised this one",
         earlier_where.text(), store.where.text(), stamp_thread(earlier) / 128, name_thread(grid, earlier),
         stamp_thread(store.stamp) / 128);
     return true;
   }
   if (!store.device.covers(earlier)) {
     const bool own = earlier >> 32 == store.stamp >> 32;
-    report.missing(own ? fmt::format("the release at {} comes before the access at {}, not after it",
+    report.missing(own ? fmt::format("the release at {} precedes the access at {} but must follow it",
                                      store.where.text(), earlier_where.text())
-                       : fmt::format("a barrier between {} and the release at {}: it carries what its own "
-                                     "thread did, and that of others only after a barrier",
+                       : fmt::format("a barrier between {} and the release at {}: a release covers its own "
+                                     "thread's accesses, and those of other threads only after a barrier",
                                      earlier_where.text(), store.where.text()));
     return true;
   }
   const Thread* const loader = thread_of(gang, load.stamp);
   if (loader != nullptr && !loader->clock.covers(earlier) &&
       std::string_view(load.what).find("acquire") != std::string_view::npos) {
-    report.missing("a wait for this store: the load at {} took the value that was there before",
-                   load.where.text());
+    report.missing("a wait for this store: the load at {} read the value from before it", load.where.text());
     return true;
   }
   if (loader != nullptr && !loader->clock.covers(earlier)) {
     report.missing(
-        "an acquire: {} at {} orders nothing after it; ld_acquire_gpu, or a __threadfence() after it",
+        "an acquire: {} at {} does not order later accesses; use ld_acquire_gpu, or a __threadfence() after "
+        "it",
         load.what, load.where.text());
     return true;
   }
   if (loader != &thread) {
     report.missing(
-        "a barrier between the acquire at {} and this access: the acquire is that of its own thread, and for "
-        "others only after a barrier",
+        "a barrier between the acquire at {} and this access: an acquire holds for its own thread, and for "
+        "other threads only after a barrier",
         load.where.text());
   }
   return true;
@@ -1028,10 +1035,10 @@ void shuffle_bytes(const char* what, Shuffle kind, unsigned mask, void* value, u
                    int width, Where where) {
   if (width < 1 || width > 32 || !std::has_single_bit(static_cast<unsigned>(width))) {
     const Thread& thread = this_thread(what, where);
-    fail("warp-shuffle", Report("{} with width {}", what, width)
+    fail("warp-shuffle", Report("{} has the width {}", what, width)
                              .line("where", where.text())
                              .line("by", name_thread(thread))
-                             .rule("the width is 1, 2, 4, 8, 16 or 32",
+                             .rule("the width must be 1, 2, 4, 8, 16 or 32",
                                    "CUDA C++ Programming Guide, \"Warp Shuffle Functions\"")
                              .str());
   }
@@ -1086,7 +1093,7 @@ void shuffle_bytes(const char* what, Shuffle kind, unsigned mask, void* value, u
       false, false, where);
   if (exchange.missing >= 0) {
     fail("warp-shuffle",
-         Report("{} reads from lane {}, which the mask {:#x} does not name", what, exchange.missing, mask)
+         Report("{} reads from lane {}, which is not in the mask {:#x}", what, exchange.missing, mask)
              .line("where", where.text())
              .line("by", name_thread(running_thread()))
              .rule("a value read from a lane that does not take part is undefined",
@@ -1101,9 +1108,10 @@ void* dynamic_shared(std::size_t bytes, Where where) {
   const Cta& cta = *thread.cta;
   if (bytes > cta.dynamic_window.bytes) {
     fail("shared-out-of-bounds",
-         Report("dynamic_shared wants {} bytes, the launch gave the CTA {}", bytes, cta.dynamic_window.bytes)
+         Report("dynamic_shared needs {} bytes, but the launch gave the CTA {}", bytes,
+                cta.dynamic_window.bytes)
              .line("where", where.text())
-             .rule("LaunchShape::shared_bytes is at least the size of the shared-memory struct",
+             .rule("LaunchShape::shared_bytes must be at least the size of the shared-memory struct",
                    "CUDA C++ Programming Guide, \"Execution Configuration\"")
              .str());
   }
@@ -1130,12 +1138,13 @@ std::uint32_t shared_address(const void* pointer, Where where) {
     if (address - window.begin <= window.bytes)
       return in_cluster(*cta, static_cast<std::uint32_t>(address - window.begin));
   }
-  fail("shared-out-of-bounds", Report("shared_address of a pointer that is not into shared memory")
-                                   .line("where", where.text())
-                                   .line("by", name_thread(thread))
-                                   .rule("cvta.to.shared takes an address in the shared window",
-                                         "PTX ISA, \"Data Movement and Conversion Instructions: cvta\"")
-                                   .str());
+  fail("shared-out-of-bounds",
+       Report("shared_address was given a pointer that does not point into shared memory")
+           .line("where", where.text())
+           .line("by", name_thread(thread))
+           .rule("cvta.to.shared takes an address in the shared window",
+                 "PTX ISA, \"Data Movement and Conversion Instructions: cvta\"")
+           .str());
 }
 
 void trap(Where where) {

@@ -127,18 +127,19 @@ std::string note_question(const Thread& thread, const void* address, const char*
   const bool same = last.address == address && last.where == where.packed();
   const bool again = same && thread.time - last.time <= 1;
   if (waits_for_what_has_not_started(last, thread, same && last.value == value)) {
-    return Report("a CTA waits for CTAs that have not started, and the launch is not cooperative")
+    return Report("a CTA waits for CTAs that have not started, but the launch is not cooperative")
         .line("word", "{}: it holds {}", name_address(reinterpret_cast<std::uintptr_t>(address)), value)
         .line("wait", "{} at {} by {}, again and again", what, where.text(), name_thread(thread))
         .missing(
-            "{} of the {} CTAs have not started. CUDA promises neither that they fit beside those that wait, "
-            "nor that CTAs start in the order of their numbers: a cooperative launch promises the one, "
-            "numbers from a ticket (atomicAdd) instead of blockIdx the other",
+            "{} of the {} CTAs have not started. CUDA promises neither that they fit on the GPU together "
+            "with the waiting CTAs, nor that CTAs start in the order of their numbers. A cooperative launch "
+            "ensures the former; numbers drawn from a ticket (atomicAdd) instead of blockIdx ensure the "
+            "latter",
             grid.shape.grid.count() - static_cast<long long>(grid.started * thread.cta->gang->ctas.size()),
             grid.shape.grid.count())
         .rule(
-            "a CTA may wait only for CTAs that are resident with it, or are known to have started: those of "
-            "its cluster, and all of a cooperative launch",
+            "a CTA may wait only for CTAs that are resident at the same time or known to have started: those "
+            "in its cluster, and all CTAs in a cooperative launch",
             "CUDA C++ Programming Guide, \"Cooperative Groups: Grid Synchronization\"")
         .course_rule(CourseRule::kCoResidency)
         .str();
@@ -170,19 +171,19 @@ std::string note_question(const Thread& thread, const void* address, const char*
   if (before.from != 0 && !is_mate(stamp_cta(before.from))) return {};
   if (had_started(grid.launch, cta, before.since)) return {};
   const std::string other = text(grid.cta_id(cta - 1));
-  return Report("a CTA waits for another CTA of the grid, and the launch is not cooperative")
+  return Report("a CTA waits for another CTA of the grid, but the launch is not cooperative")
       .line("word", "{}: it held {} until CTA {} changed it to {}",
             name_address(reinterpret_cast<std::uintptr_t>(address)), before.value, other, value)
-      .line("wait", "{} at {} by {}, asked {} times", what, where.text(), name_thread(thread),
+      .line("wait", "{} at {} by {}, polled {} times", what, where.text(), name_thread(thread),
             before.asked + 1)
       .line("writer", "{} at {}", name_thread(grid, writer.writer), writer.where.text())
       .missing(
-          "co_resident in the launch's LaunchShape (cudaLaunchAttributeCooperative): CTA {} of {} may wait "
-          "for an SM that CTA {} holds, and nothing shows that it had started",
+          "co_resident in the launch's LaunchShape (cudaLaunchAttributeCooperative): CTA {} of {} may be "
+          "waiting for an SM that CTA {} occupies, and nothing shows that it had started",
           other, grid.shape.grid.count(), text(thread.cta->id))
       .rule(
-          "a CTA may wait only for CTAs that are resident with it, or are known to have started: those of "
-          "its cluster, and all of a cooperative launch",
+          "a CTA may wait only for CTAs that are resident at the same time or known to have started: those "
+          "in its cluster, and all CTAs in a cooperative launch",
           "CUDA C++ Programming Guide, \"Cooperative Groups: Grid Synchronization\"")
       .course_rule(CourseRule::kCoResidency)
       .str();

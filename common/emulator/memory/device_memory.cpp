@@ -131,7 +131,7 @@ void* allocate_buffer(std::size_t bytes, std::string_view name) {
   reserve_address_space(s);
   if (bytes == 0)
     throw harness::Error(
-        fmt::format("device memory '{}' of 0 bytes was asked for; ask for at least 1", name));
+        fmt::format("device memory '{}' was requested with 0 bytes; request at least 1", name));
   const std::size_t free_bytes = s.capacity - std::min(s.capacity, s.used_bytes);
   // The last byte lies right before an inaccessible page, as nearly as the alignment of the first one allows.
   const std::size_t padded = (bytes + kAllocationAlignment - 1) / kAllocationAlignment * kAllocationAlignment;
@@ -140,7 +140,7 @@ void* allocate_buffer(std::size_t bytes, std::string_view name) {
   const std::size_t slot = bytes > free_bytes ? device_space.slots : find_slots(s, slots);
   if (slot == device_space.slots) {
     throw harness::Error(
-        fmt::format("device memory '{}' needs {} bytes, {} of {} are free on the emulator (it uses this "
+        fmt::format("device memory '{}' needs {} bytes, but {} of {} are free on the emulator (it uses this "
                     "machine's memory)",
                     name, bytes, free_bytes, s.capacity));
   }

@@ -49,44 +49,48 @@ Failure describe_fault(const Fault& fault, const Thread& thread) {
     return report;
   };
   if (fault.signal == SIGFPE) {
-    return {"division-by-zero",
-            begin("an integer is divided by zero")
-                .rule("a division by zero yields an unspecified value on a GPU, which goes on with it",
-                      "PTX ISA, \"Integer Arithmetic Instructions: div, rem\"")
-                .str()};
+    return {"division-by-zero", begin("an integer is divided by zero")
+                                    .rule("a division by zero yields an unspecified value on a GPU, and the "
+                                          "kernel continues with that value",
+                                          "PTX ISA, \"Integer Arithmetic Instructions: div, rem\"")
+                                    .str()};
   }
   if (fault.signal == SIGILL) {
-    return {"illegal-instruction", begin("the kernel reached a point that the compiler took for unreachable")
-                                       .rule("a kernel does nothing that C++ leaves undefined",
-                                             "CUDA C++ Programming Guide, \"C++ Language Support\"")
-                                       .str()};
+    return {"illegal-instruction",
+            begin("the kernel reached a point that the compiler assumed to be unreachable")
+                .rule("a kernel must do nothing that C++ leaves undefined",
+                      "CUDA C++ Programming Guide, \"C++ Language Support\"")
+                .str()};
   }
   if (device_space.buffers && fault.address >= device_space.begin &&
       fault.address - device_space.begin < device_space.slots << kSlotLog2) {
     return {"global-out-of-bounds",
             begin("a pointer was dereferenced without a wrapper, " + describe_address(fault.address, 1))
-                .rule("a kernel touches only memory that was allocated, and through ld_global and st_global",
+                .rule("a kernel may access only memory that has been allocated, and only through ld_global "
+                      "and st_global",
                       "CUDA C++ Programming Guide, \"Device Memory\"")
                 .str()};
   }
   if (is_fiber_guard(reinterpret_cast<const void*>(fault.address))) {
-    return {"stack-overflow", begin("the stack of an emulated thread is full; its local arrays or its "
-                                    "recursion are too large for the 64 KB it has")
-                                  .str()};
+    return {
+        "stack-overflow",
+        begin(
+            "the stack of an emulated thread is full: its local arrays or its recursion do not fit in 64 KB")
+            .str()};
   }
   const auto shared = reinterpret_cast<std::uintptr_t>(thread.cta->shared);
   constexpr std::uintptr_t kNear = std::uintptr_t{64} * 1024;
   if (fault.address >= shared - kNear && fault.address < shared + kMaxSharedBytes + kNear) {
     return {"shared-out-of-bounds",
             begin("a pointer outside dynamic shared memory was dereferenced without a wrapper")
-                .rule("shared memory is touched through ld_shared and st_shared",
+                .rule("shared memory must be accessed through ld_shared and st_shared",
                       "this course, common/ptx/memory.cuh")
                 .str()};
   }
   return {"invalid-address",
           begin(fmt::format("a pointer to {:#x} was dereferenced without a wrapper{}", fault.address,
-                            fault.address < 4096 ? ": it is null, or nearly" : ""))
-              .rule("a kernel touches only memory that was allocated, and through the wrappers",
+                            fault.address < 4096 ? ", which is null or nearly null" : ""))
+              .rule("a kernel may access only memory that has been allocated, and only through the wrappers",
                     "CUDA C++ Programming Guide, \"Device Memory\"")
               .str()};
 }

@@ -24,8 +24,8 @@ const char* remote_verb(Access access) {
                                  access.where.text(), name_thread(grid, access.stamp))
                            .line("memory", "shared memory of CTA {}", text(owner.id))
                            .missing(missing)
-                           .rule("a CTA's shared memory exists until its last thread ends, so accesses from "
-                                 "other CTAs come before",
+                           .rule("a CTA's shared memory exists only until its last thread ends, so other "
+                                 "CTAs must access it before then",
                                  "CUDA C++ Programming Guide, \"Distributed Shared Memory\"")
                            .str());
 }
@@ -36,9 +36,9 @@ void note_remote_access(Cta& owner, Access access, Where where) {
   const Thread& thread = running_thread();
   const RemoteAccesses::Latest latest{thread.stamp(), where, access};
   if (owner.exited == owner.thread_count) {
-    fail_gone(owner, latest, "an access to the shared memory of a CTA that has ended",
-              "a barrier of the cluster after the last remote access, at which the other CTA waits before "
-              "it ends");
+    fail_gone(
+        owner, latest, "a thread accesses the shared memory of a CTA that has ended",
+        "a barrier of the cluster after the last remote access, at which the other CTA waits before it ends");
   }
   if (!owner.remote_accesses) owner.remote_accesses = std::make_shared<RemoteAccesses>();
   owner.remote_accesses->by_thread[latest.stamp >> 32] = latest;
@@ -53,7 +53,8 @@ void check_remote_accesses_over(const Thread& last) {
       return own.clock.covers(stamp) || own.execution.covers(stamp);
     });
     if (known) continue;
-    fail_gone(cta, access, "a CTA ends, and nothing says that another CTA is through with its shared memory",
+    fail_gone(cta, access,
+              "a CTA ends, but nothing shows that another CTA has finished with its shared memory",
               "a barrier of the cluster after that access, at which this CTA waits before it ends");
   }
 }

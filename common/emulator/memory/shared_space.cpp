@@ -80,14 +80,13 @@ void* cluster_pointer(std::uint32_t address, Where where) {
       return shared_bytes(*cta, offset);
     break;
   }
-  fail(
-      "cluster-address",
-      Report("an address that is no place in the cluster's shared memory: {:#x}, offset {:#x} of CTA rank {}",
-             address, offset, rank)
-          .at(where, thread)
-          .rule("a 32-bit address comes from a pointer into shared memory, or from mapa",
-                "PTX ISA, \"Data Movement and Conversion Instructions: cvta, mapa\"")
-          .str());
+  fail("cluster-address",
+       Report("an address is not in the cluster's shared memory: {:#x}, offset {:#x} of CTA rank {}", address,
+              offset, rank)
+           .at(where, thread)
+           .rule("a 32-bit address must come from a pointer into shared memory, or from mapa",
+                 "PTX ISA, \"Data Movement and Conversion Instructions: cvta, mapa\"")
+           .str());
 }
 
 unsigned char* own_bytes(const Cta& cta, void* pointer) {

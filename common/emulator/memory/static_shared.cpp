@@ -76,13 +76,13 @@ const StaticVariable* StaticShared::touch(std::uintptr_t address, Where where) {
       break;
     case SymbolSearch::kNoSymbols:
       if (gang_.ctas.size() > 1) {
-        fail("launch-limits",
-             Report("launch refused: __shared__ variables in a program without symbols")
-                 .at(where, running_thread())
-                 .rule("where CTAs of a cluster or of a co-resident grid have a copy each, the emulator "
-                       "finds the variables by the program's symbols: link without -s, do not strip",
-                       "this course, common/emulator/README.md")
-                 .str());
+        fail("launch-limits", Report("launch refused: the program has __shared__ variables but no symbols")
+                                  .at(where, running_thread())
+                                  .rule("when CTAs of a cluster or of a co-resident grid each have a copy, "
+                                        "the emulator finds the variables through the program's symbols; "
+                                        "link without -s and do not strip the program",
+                                        "this course, common/emulator/README.md")
+                                  .str());
       }
       symbol = {.name = {}, .begin = window.begin, .bytes = window.bytes};
       break;
@@ -123,15 +123,16 @@ void StaticShared::check_limits(const StaticVariable& variable, Where where) con
                               .str());
   };
   if (total > kMaxStaticBytes) {
-    refuse(fmt::format("{} bytes of __shared__ variables", total),
-           "a kernel has at most 48 KB (49152 bytes) of static shared memory; what needs more is dynamic",
-           "CUDA C++ Programming Guide, \"Compute Capabilities: Shared Memory\"");
+    refuse(
+        fmt::format("the kernel has {} bytes of __shared__ variables", total),
+        "a kernel may have at most 48 KB (49152 bytes) of static shared memory; larger sizes must be dynamic",
+        "CUDA C++ Programming Guide, \"Compute Capabilities: Shared Memory\"");
   }
   if (dynamic + total > kMaxSharedBytes) {
-    refuse(
-        fmt::format("{} bytes of dynamic shared memory and {} bytes of __shared__ variables", dynamic, total),
-        "a CTA has at most 227 KB (232448 bytes) of shared memory on sm_90, static and dynamic together",
-        "CUDA C++ Programming Guide, \"Compute Capabilities: Technical Specifications\"");
+    refuse(fmt::format("a CTA needs {} bytes of dynamic shared memory and {} bytes of __shared__ variables",
+                       dynamic, total),
+           "a CTA has at most 227 KB (232448 bytes) of shared memory on sm_90, static and dynamic together",
+           "CUDA C++ Programming Guide, \"Compute Capabilities: Technical Specifications\"");
   }
   if (!gang_.grid.shape.co_resident) return;
   const int per_sm = ctas_per_sm(gang_.grid.shape, static_cast<int>(dynamic + total));
@@ -139,7 +140,7 @@ void StaticShared::check_limits(const StaticVariable& variable, Where where) con
     refuse(fmt::format("{} CTAs with {} bytes of shared memory, static and dynamic together, cannot be "
                        "resident at once: {} SMs hold {} each",
                        gang_.grid.shape.grid.count(), dynamic + total, gang_.grid.options.sm_count, per_sm),
-           "all CTAs of a co-resident grid are on an SM at the same time",
+           "all CTAs of a co-resident grid must be on an SM at the same time",
            "CUDA C++ Programming Guide, \"Cooperative Groups: Grid Synchronization\"");
   }
 }

@@ -29,8 +29,8 @@ std::uint64_t bits_of(const std::vector<std::string>& names, const std::string& 
       for (const CourseRuleEntry& entry : kCourseRules) {
         known += fmt::format("{}{}", known.empty() ? "" : ", ", entry.name);
       }
-      throw harness::Error(
-          fmt::format("{}: '{}' is no rule that can be switched; those are {}", source, name, known));
+      throw harness::Error(fmt::format(
+          "{}: '{}' is not a rule that can be switched on or off; these rules are: {}", source, name, known));
     }
     bits |= course_rule_bit(found->rule);
   }
@@ -42,7 +42,7 @@ void apply(std::uint64_t allow, std::uint64_t strict) {
     for (const CourseRuleEntry& entry : kCourseRules) {
       if ((both & course_rule_bit(entry.rule)) != 0)
         throw harness::Error(
-            fmt::format("the rule '{}' is switched on and off: leave one of them out", entry.name));
+            fmt::format("the rule '{}' is switched both on and off; leave one of the two out", entry.name));
     }
   }
   course_rules_on = (course_rules_on & ~allow) | strict;

@@ -41,68 +41,68 @@ struct CourseRuleEntry {
 /// Report::course_rule at the end of its report.
 inline constexpr std::array kCourseRules{
     CourseRuleEntry{CourseRule::kWgmmaFenceAfterWait, "wgmma-fence-after-wait",
-                    "wgmma.fence comes between the wgmma.wait_group that hands accumulators back and the "
-                    "next wgmma on them, even if no thread touched them",
+                    "a wgmma.fence is needed between the wgmma.wait_group that returns accumulators and the "
+                    "next wgmma on them, even if no thread has accessed them",
                     "docs/emulator/stricter-rules.md", true},
     CourseRuleEntry{CourseRule::kMbarrierInitFence, "mbarrier-init-fence",
-                    "the thread that initialises an mbarrier executes fence.mbarrier_init (or "
-                    "fence.proxy.async) before copies signal it, also without a cluster",
-                    "docs/emulator/stricter-rules.md", true},
-    CourseRuleEntry{CourseRule::kExitInFlight, "exit-in-flight",
-                    "a thread ends, and a CTA ends, only when no copy or wgmma that it issued may still use "
-                    "its shared memory",
+                    "the thread that initialises an mbarrier must execute fence.mbarrier_init (or "
+                    "fence.proxy.async) before copies signal it, even without a cluster",
                     "docs/emulator/stricter-rules.md", true},
     CourseRuleEntry{
+        CourseRule::kExitInFlight, "exit-in-flight",
+        "a thread or a CTA may end only when no copy or wgmma that it issued can still use its shared memory",
+        "docs/emulator/stricter-rules.md", true},
+    CourseRuleEntry{
         CourseRule::kSharedUninitialised, "shared-uninitialised",
-        "no thread reads shared memory that was never written, even if nothing depends on the value",
+        "no thread may read shared memory that has never been written, even if nothing depends on the value",
         "docs/emulator/stricter-rules.md", true},
     CourseRuleEntry{CourseRule::kProxyFenceByWriter, "proxy-fence-by-writer",
-                    "fence.proxy.async is executed by each thread that wrote, before the barrier, not by "
-                    "another one after it",
+                    "each thread that wrote must execute fence.proxy.async before the barrier; another "
+                    "thread's fence after the barrier does not count",
                     "docs/emulator/stricter-rules.md", true},
     CourseRuleEntry{CourseRule::kCoResidency, "co-residency",
-                    "a CTA waits for another one, outside its cluster, only in a cooperative launch",
+                    "a CTA may wait for a CTA outside its cluster only in a cooperative launch",
                     "docs/emulator/stricter-rules.md", true},
     CourseRuleEntry{CourseRule::kNarrowOffset, "narrow-offset",
-                    "no offset into global memory is a product of sizes in 32 bits",
+                    "no offset into global memory may be a product of sizes in 32 bits",
                     "docs/emulator/stricter-rules.md", true},
     CourseRuleEntry{CourseRule::kConvergence, "convergence",
-                    "in a branch that only some lanes of a warp take, they come together before the next "
-                    ".aligned instruction",
+                    "after a branch that only some lanes of a warp take, the lanes must reconverge before "
+                    "the next .aligned instruction",
                     "docs/convergence.md", false},
     CourseRuleEntry{CourseRule::kTensorLoadWait, "tcgen05-load-wait",
-                    "tcgen05.wait::ld comes between a tcgen05.ld and the first use of its registers",
+                    "a tcgen05.wait::ld is needed between a tcgen05.ld and the first use of its registers",
                     "docs/emulator/stricter-rules.md", true},
     CourseRuleEntry{CourseRule::kTensorOperandFence, "tcgen05-operand-fence",
-                    "tcgen05.fence::after_thread_sync comes between the wait for a tile in shared memory and "
-                    "the tcgen05.mma that reads it",
+                    "a tcgen05.fence::after_thread_sync is needed between the wait for a tile in shared "
+                    "memory and the tcgen05.mma that reads the tile",
                     "docs/emulator/stricter-rules.md", true},
     CourseRuleEntry{
         CourseRule::kTensorMapAcquire, "tensormap-acquire",
-        "a thread of each CTA acquires a tensor map in global memory, with "
-        "fence.proxy.tensormap::generic.acquire, also one that nothing has changed since it was first used",
+        "a thread of each CTA must acquire a tensor map in global memory with "
+        "fence.proxy.tensormap::generic.acquire, even if nothing has changed the map since its first use",
         "docs/emulator/stricter-rules.md", true},
     CourseRuleEntry{CourseRule::kPrefetchBounds, "prefetch-bounds",
-                    "a prefetch names memory that was allocated, although nothing is read",
+                    "a prefetch must be of memory that has been allocated, although nothing is read",
                     "docs/emulator/stricter-rules.md", true},
     CourseRuleEntry{CourseRule::kPairClusterScope, "pair-cluster-scope",
-                    "a wait for what another CTA's copies or multiplications did acquires at cluster scope",
+                    "a wait for another CTA's copies or multiplications must acquire at cluster scope",
                     "docs/emulator/stricter-rules.md", true},
     CourseRuleEntry{CourseRule::kLaunchControlFence, "launch-control-fence",
-                    "a thread that has read a response of clusterlaunchcontrol.try_cancel executes "
-                    "fence.proxy.async before the bytes are requested again",
+                    "a thread that has read a response of clusterlaunchcontrol.try_cancel must execute "
+                    "fence.proxy.async before the next request into the same bytes",
                     "docs/emulator/stricter-rules.md", true},
     CourseRuleEntry{CourseRule::kRelaxedOrder, "relaxed-order",
-                    "a relaxed load after a relaxed load of a flag has a release and an acquire before it, "
-                    "even where an older value would do",
+                    "a relaxed load that follows a relaxed load of a flag needs a release and an acquire "
+                    "before it, even where an older value would do",
                     "docs/emulator/stricter-rules.md", true},
     CourseRuleEntry{CourseRule::kCommitArrival, "commit-arrival",
-                    "before a CTA ends, a thread of it has waited for the arrival of every tcgen05.commit at "
-                    "its mbarriers",
+                    "before a CTA ends, one of its threads must have waited for the arrival of every "
+                    "tcgen05.commit at its mbarriers",
                     "docs/emulator/stricter-rules.md", true},
     CourseRuleEntry{
         CourseRule::kProxyFenceAfterRead, "proxy-fence-after-read",
-        "a thread that has read shared memory executes fence.proxy.async before a copy overwrites it",
+        "a thread that has read shared memory must execute fence.proxy.async before a copy overwrites it",
         "docs/proxies.md", true},
 };
 

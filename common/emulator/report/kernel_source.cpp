@@ -252,12 +252,12 @@ void check_offsets(const void* kernel) {
                 .line("offset", "{}, of {}", finding.offset.expression, finding.offset.pointer)
                 .missing("offset(row, column, columns), or static_cast<std::int64_t>({}) as the first factor",
                          first_factor(finding.offset.product))
-                .rule("the offset of an element is computed in 64 bits: 65536 x 65536 elements, a legal "
-                      "shape, do not fit an int",
+                .rule("the offset of an element must be computed in 64 bits: 65536 x 65536 elements, a legal "
+                      "shape, do not fit in an int",
                       "C++ standard: overflow of a signed integer is undefined")
                 .line("found",
                       "in the source, because no check runs a shape that large; --allow {} switches this "
-                      "look off (docs/emulator/stricter-rules.md)",
+                      "inspection off (docs/emulator/stricter-rules.md)",
                       rule)
                 .str());
   }
@@ -273,16 +273,17 @@ void check_kernel_source(const void* kernel) {
     if (!is_kernel(name, finding.source.scope, finding.map.kernel)) continue;
     const std::string rule = "grid-constant";
     throw harness::EmulatorReport(
-        rule, rule + ": " +
-                  Report("the kernel {} takes the tensor map {} by value, without __grid_constant__",
-                         finding.map.kernel, finding.map.parameter)
-                      .line("where", "{}:{}", finding.source.path, finding.map.line)
-                      .rule("a tensor map is in parameter, constant or global memory: const "
-                            "__grid_constant__. A parameter without it is copied to the thread's local "
-                            "memory when its address is taken, and the copy engine cannot read that",
-                            "PTX ISA, \"cp.async.bulk.tensor\"; CUDA C++ Programming Guide, "
-                            "\"__grid_constant__ Parameters\"")
-                      .str());
+        rule,
+        rule + ": " +
+            Report("the kernel {} takes the tensor map {} by value and without __grid_constant__",
+                   finding.map.kernel, finding.map.parameter)
+                .line("where", "{}:{}", finding.source.path, finding.map.line)
+                .rule("a tensor map must be in parameter, constant or global memory, so its parameter must "
+                      "be const __grid_constant__. Without that, the parameter is copied to the thread's "
+                      "local memory when its address is taken, and the copy engine cannot read it there",
+                      "PTX ISA, \"cp.async.bulk.tensor\"; CUDA C++ Programming Guide, "
+                      "\"__grid_constant__ Parameters\"")
+                .str());
   }
 }
 

@@ -70,9 +70,10 @@ std::uint32_t mapa(std::uint32_t address, std::uint32_t rank, Where where) {
   const HopperCta& cta = my_cta("mapa", where);
   if (rank >= cta.cluster.size()) {
     hopper_engine("mapa", where)
-        .fail("cluster-address", Report("mapa to rank {} in a cluster of {} CTAs", rank, cta.cluster.size())
-                                     .at(where, running_thread())
-                                     .rule("the rank is that of a CTA of the cluster", "PTX ISA, \"mapa\""));
+        .fail("cluster-address",
+              Report("mapa names rank {} in a cluster of {} CTAs", rank, cta.cluster.size())
+                  .at(where, running_thread())
+                  .rule("the rank must be that of a CTA in the cluster", "PTX ISA, \"mapa\""));
   }
   return (address & 0xffffffu) | rank << 24;
 }
@@ -95,10 +96,10 @@ void barrier_cluster_arrive(bool releases, Where where) {
   if (context.counters) count_instruction(kWhat, where, thread.lane() == 0, 1);
   if (state.cluster_rounds_owed > 0) {
     engine.fail("cluster-barrier",
-                Report("a thread arrives at the cluster's barrier again without having waited")
+                Report("a thread arrives at the cluster's barrier again before it has waited")
                     .at(where, thread)
-                    .rule("every barrier.cluster.arrive is followed by a barrier.cluster.wait of the same "
-                          "thread before the next",
+                    .rule("after every barrier.cluster.arrive, the same thread must execute "
+                          "barrier.cluster.wait before it arrives again",
                           kClusterSection));
   }
   if (timeline_on()) log_together(OperationKind::kClusterArrive, 0, 0, 0, where);
@@ -130,7 +131,7 @@ void barrier_cluster_wait(Where where) {
     engine.fail("cluster-barrier",
                 Report("a thread waits at the cluster's barrier without having arrived")
                     .at(where, thread)
-                    .rule("barrier.cluster.wait follows a barrier.cluster.arrive of the same thread",
+                    .rule("barrier.cluster.wait must follow a barrier.cluster.arrive by the same thread",
                           kClusterSection));
   }
   ClusterBarrier& barrier = barrier_of(engine, cta);
@@ -202,15 +203,14 @@ void fail_remote_exit(HopperEngine& engine, const Cta& target, const RemoteAcces
                 access.barrier ? ", which arrives at " + name_mbarrier(*access.barrier) : "")
           .missing(
               owing.empty()
-                  ? fmt::format("nothing that the access comes before is waited for by a thread of CTA {}: a "
-                                "barrier of the cluster after the last access, before a CTA returns",
+                  ? fmt::format("a barrier of the cluster after the last access, before a CTA returns: no "
+                                "thread of CTA {} waits for anything that follows the access",
                                 text(target.id))
-                  : fmt::format(
-                        "barrier_cluster_wait after the last barrier_cluster_arrive: {} of CTA {} arrived "
-                        "at the cluster's barrier and did not wait for it before they returned",
-                        ranges("thread", owing), text(target.id)))
-          .rule("a CTA ends only after a barrier (barrier.cluster, or an mbarrier of its own) that follows "
-                "the last access to its memory",
+                  : fmt::format("barrier_cluster_wait after the last barrier_cluster_arrive: {} of CTA {} "
+                                "arrived at the cluster's barrier but returned without waiting for it",
+                                ranges("thread", owing), text(target.id)))
+          .rule("a CTA may end only after a barrier (barrier.cluster, or one of its own mbarriers) that "
+                "follows the last access to its memory",
                 "CUDA C++ Programming Guide, \"Distributed Shared Memory\""));
 }
 

@@ -41,13 +41,13 @@ void check_aligned(const char* what, Where where) {
       const Thread& with = mine != 0 ? thread : first;
       const Thread& without = mine != 0 ? first : thread;
       fail("convergence",
-           Report("{} while the lanes of a warp may be apart", what)
+           Report("{} is executed while the lanes of a warp may be apart", what)
                .line("where", "{} by warp {} of CTA {}", where.text(), thread.warp(), text(cta.id))
                .line("one", "{} has come by {}", name_thread(with),
                      Where::from_packed(mine != 0 ? mine : theirs).text())
                .line("other", "lane {} has not", without.lane())
-               .rule("an .aligned instruction is executed by all lanes of the warp together. Behind a branch "
-                     "that only some of them take, __syncwarp() brings them together again",
+               .rule("all lanes of a warp must execute an .aligned instruction together. After a branch that "
+                     "only some of them take, __syncwarp() makes them reconverge",
                      "PTX ISA, \"wgmma.fence\", \"bar, barrier\", \"ldmatrix\": .aligned")
                .course_rule(CourseRule::kConvergence)
                .str());

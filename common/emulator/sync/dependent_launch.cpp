@@ -102,7 +102,7 @@ const char* verb_of(Access access) {
   const Grid& grid = thread.cta->gang->grid;
   const std::uint64_t apart = grid.launch - past.launch;
   const std::string which =
-      apart == 1 ? std::string("the grid before") : fmt::format("the grid {} launches before", apart);
+      apart == 1 ? std::string("the previous grid") : fmt::format("the grid {} launches earlier", apart);
   Report report("{} may still run: nothing orders its {} and this {} of the same bytes", which,
                 earlier_writes ? "write" : "read", verb_of(access));
   report.line("bytes", "{} ({} bytes)", name_address(address), bytes);
@@ -112,22 +112,23 @@ const char* verb_of(Access access) {
   report.line("other", "{} at {} by {}", verb_of(access), where.text(), name_thread(thread));
   if (apart == 1) {
     report.missing(
-        "griddepcontrol.wait before this {}, by this thread, or by another one and a barrier after it",
+        "griddepcontrol.wait before this {}, by this thread, or by another thread and followed by a barrier",
         verb_of(access));
   } else if (waited) {
     report.missing(
-        "griddepcontrol.wait in the grid between: no thread of it has waited, so it may have completed "
-        "before {}",
+        "griddepcontrol.wait in the grid in between: none of its threads has waited, so it may have "
+        "completed before {}",
         which);
   } else {
     report.missing(
-        "griddepcontrol.wait before this {}: the grid between let this one start before it had waited itself",
+        "griddepcontrol.wait before this {}: the grid in between let this grid start before it had waited "
+        "itself",
         verb_of(access));
   }
   report.rule(
-      "a dependent grid starts when every CTA of the grid before has executed "
-      "griddepcontrol.launch_dependents or exited, which orders no memory. griddepcontrol.wait waits until "
-      "that grid has completed, and its memory is visible",
+      "a dependent grid starts when every CTA of the previous grid has executed "
+      "griddepcontrol.launch_dependents or exited, which orders no memory accesses. griddepcontrol.wait "
+      "waits until that grid has completed and its writes are visible",
       "PTX ISA, \"Parallel Synchronization and Communication Instructions: griddepcontrol\"");
   fail("dependent-launch", report.str());
 }

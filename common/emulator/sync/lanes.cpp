@@ -94,7 +94,8 @@ class LaneProgress {
     if (lanes == nullptr) return {};
     const Latest& latest = lanes->latest_[thread.cta->index_in_gang][static_cast<std::size_t>(thread.warp())];
     return fmt::format(
-        "after {} at {}, which no lane of a warp leaves before all have come to it: {} still to come",
+        "after {} at {}, which no lane of a warp leaves before all of them have reached it; still missing: "
+        "{}",
         latest.what, latest.where.text(), ranges("thread", lanes->behind(thread)));
   }
 

@@ -73,19 +73,19 @@ std::uint32_t own_offset(const char* what, const void* object, Where where) {
   const std::optional<std::uint32_t> found = shared_offset(*thread.cta, object, where);
   if (!found || shared_room(*thread.cta, *found) < 8) {
     engine.fail("mbarrier-address",
-                Report("{} of an object that is not in this CTA's shared memory", what)
+                Report("{} names an object that is not in this CTA's shared memory", what)
                     .line("where", where.text())
                     .line("by", name_thread(thread))
                     .rule("an mbarrier is an 8-byte object in shared memory", kMbarrierSection));
   }
   const std::uint32_t offset = *found;
   if (offset % 8 != 0) {
-    engine.fail("mbarrier-address", Report("{} of a misaligned object", what)
+    engine.fail("mbarrier-address", Report("{} names a misaligned object", what)
                                         .line("where", where.text())
                                         .line("by", name_thread(thread))
                                         .line("address", "{}: {} bytes off a multiple of 8",
                                               name_shared_offset(*thread.cta, offset), offset % 8)
-                                        .rule("an mbarrier is 8-byte aligned", kMbarrierSection));
+                                        .rule("an mbarrier must be 8-byte aligned", kMbarrierSection));
   }
   return offset;
 }
@@ -102,7 +102,7 @@ std::uint32_t own_offset(const char* what, const void* object, Where where) {
                 is_agent(cell.write) ? name_agent(*barrier.cta->gang, cell.write)
                                      : name_thread(barrier.cta->gang->grid, cell.write));
   }
-  report.rule("between init and inval only mbarrier instructions touch the object", kMbarrierSection);
+  report.rule("between init and inval, only mbarrier instructions may access the object", kMbarrierSection);
   hopper_engine(what, where).fail("mbarrier-overwritten", report);
 }
 
@@ -180,19 +180,19 @@ void note_unseen(const Mbarrier& barrier, const Thread* thread, const char* what
   std::string& noted = barrier.cta->unseen_phase;
   if (!noted.empty()) return;
   const std::uint64_t unseen = barrier.phase - 1;
-  noted =
-      Report("an arrival for phase {} of an mbarrier, and no wait has seen phase {} complete", barrier.phase,
-             unseen)
-          .line("barrier", name_mbarrier(barrier))
-          .line("arrival", "{} at {}{}", what, where.text(), thread ? " by " + name_thread(*thread) : "")
-          .missing(
-              "a wait for phase {} (parity {}) by some thread, which tells those that arrive for phase {}",
-              unseen, unseen & 1, barrier.phase)
-          .rule(
-              "of each phase at least one test_wait or try_wait finds that it is complete, before an arrival "
-              "for the next one",
-              kPhaseSection)
-          .str();
+  noted = Report("a thread arrives for phase {} of an mbarrier, although no wait has seen phase {} complete",
+                 barrier.phase, unseen)
+              .line("barrier", name_mbarrier(barrier))
+              .line("arrival", "{} at {}{}", what, where.text(), thread ? " by " + name_thread(*thread) : "")
+              .missing(
+                  "a wait for phase {} (parity {}) by some thread that then signals the threads that arrive "
+                  "for phase {}",
+                  unseen, unseen & 1, barrier.phase)
+              .rule(
+                  "in each phase, at least one test_wait or try_wait must find that the phase is complete "
+                  "before a thread arrives for the next phase",
+                  kPhaseSection)
+              .str();
 }
 
 /// Ends the phase when nothing is missing.
@@ -200,37 +200,37 @@ void advance(Mbarrier& barrier, Where where) {
   HopperEngine& engine = *barrier.cta->gang->hopper;
   if (barrier.pending != 0) return;
   if (barrier.tx < 0) {
-    engine.fail(
-        "expect-tx-small",
-        Report("more bytes arrive on an mbarrier than were expected, and no arrival is left that could "
-               "expect them")
-            .line("barrier", name_mbarrier(barrier))
-            .line("state", describe_mbarrier(barrier))
-            .line("loads", "{} bytes issued in this phase, the last at {}", barrier.issued,
-                  load_text(barrier))
-            .block(events_text(barrier))
-            .missing("bytes in what is expected: it is {}, and the copies issued so far bring {}, {} more",
-                     barrier.expected, barrier.issued,
-                     static_cast<std::int64_t>(barrier.issued) - static_cast<std::int64_t>(barrier.expected))
-            .rule("expect_tx expects exactly the bytes of the phase's copies: whole boxes, also where they "
-                  "hang over the tensor's edge",
-                  kTxSection));
+    engine.fail("expect-tx-small", Report("more bytes arrive at an mbarrier than were expected, and no "
+                                          "arrival is left that could expect them")
+                                       .line("barrier", name_mbarrier(barrier))
+                                       .line("state", describe_mbarrier(barrier))
+                                       .line("loads", "{} bytes issued in this phase, the last at {}",
+                                             barrier.issued, load_text(barrier))
+                                       .block(events_text(barrier))
+                                       .missing("bytes in the expect_tx: it expects {}, but the copies "
+                                                "issued so far deliver {}, which is {} more",
+                                                barrier.expected, barrier.issued,
+                                                static_cast<std::int64_t>(barrier.issued) -
+                                                    static_cast<std::int64_t>(barrier.expected))
+                                       .rule("expect_tx must expect exactly the bytes of the phase's copies: "
+                                             "whole boxes, even where they extend beyond the tensor's edge",
+                                             kTxSection));
   }
   if (barrier.tx != 0) return;
   if (barrier.loads > 0) {
     engine.fail(
         "expect-tx-small",
-        Report("a phase of an mbarrier completes while a copy that was issued for it is still under way")
+        Report("a phase of an mbarrier completes while a copy that was issued for it is still in flight")
             .line("barrier", name_mbarrier(barrier))
-            .line("phase", "{}: {} bytes expected, loads of {} bytes issued, {} of them not there yet",
+            .line("phase", "{}: {} bytes expected, loads of {} bytes issued, {} bytes have not arrived yet",
                   barrier.phase, barrier.expected, barrier.issued, barrier.loads)
             .line("load", load_text(barrier))
             .line("now", where.text())
             .block(events_text(barrier))
-            .missing("{} bytes in what is expected: the copies of the phase bring {}",
+            .missing("{} bytes in the expect_tx: the copies of the phase deliver {}",
                      barrier.issued - barrier.expected, barrier.issued)
-            .rule("the phase completes when the last arrival and all expected bytes are in: expect the bytes "
-                  "of all copies, before or with the last arrival",
+            .rule("a phase completes when the last arrival and all expected bytes are in, so the bytes of "
+                  "all copies must be expected before or with the last arrival",
                   kTxSection));
   }
   barrier.completed.local.join(barrier.arriving.local);
@@ -260,13 +260,13 @@ void expect(const char* what, Mbarrier& barrier, std::uint32_t bytes, Where wher
                   .line("barrier", name_mbarrier(barrier))
                   .at(where, running_thread())
                   .block(events_text(barrier))
-                  .rule("the tx-count stays between -(2^20 - 1) and 2^20 - 1 bytes", kTxSection));
+                  .rule("the tx-count must stay between -(2^20 - 1) and 2^20 - 1 bytes", kTxSection));
   }
 }
 
 [[noreturn]] void fail_arrivals(const char* what, const Mbarrier& barrier, const Thread& thread,
                                 Where where) {
-  Report report("{}: more arrivals in one phase than the mbarrier was initialised for", what);
+  Report report("{}: there are more arrivals in one phase than the mbarrier was initialised for", what);
   report.line("barrier", "{}, initialised at {} with a count of {}", name_mbarrier(barrier),
               barrier.init_where.text(), barrier.count);
   report.line("state", describe_mbarrier(barrier));
@@ -282,7 +282,7 @@ void expect(const char* what, Mbarrier& barrier, std::uint32_t bytes, Where wher
     explain_refill(report, thread, barrier);
   }
   report.rule(
-      "the count of mbarrier.init is the number of arrivals of a phase; arrive.expect_tx is one of them",
+      "the count of mbarrier.init is the number of arrivals per phase, and arrive.expect_tx is one of them",
       kPhaseSection);
   thread.cta->gang->hopper->fail("mbarrier-arrivals", report);
 }
@@ -327,12 +327,13 @@ std::uint64_t arrive(Mbarrier& barrier, const ArriveOptions& options, Where wher
     fail_arrivals(options.what, barrier, thread, where);
   if (!options.completes && barrier.pending == options.count) {
     hopper_engine(options.what, where)
-        .fail("mbarrier-arrivals", Report("{} completes the phase", options.what)
-                                       .line("barrier", name_mbarrier(barrier))
-                                       .line("state", describe_mbarrier(barrier))
-                                       .line("arrival", "{} by {}", where.text(), name_thread(thread))
-                                       .rule("an arrival with .noComplete is never the last one of its phase",
-                                             "PTX ISA, \"mbarrier.arrive\""));
+        .fail("mbarrier-arrivals",
+              Report("{} completes the phase", options.what)
+                  .line("barrier", name_mbarrier(barrier))
+                  .line("state", describe_mbarrier(barrier))
+                  .line("arrival", "{} by {}", where.text(), name_thread(thread))
+                  .rule("an arrival with .noComplete must not be the last one in its phase",
+                        "PTX ISA, \"mbarrier.arrive\""));
   }
   barrier.events.push_back(
       {options.arrives ? (options.expects ? Event::kArriveExpect : Event::kArrive) : Event::kExpect,
@@ -386,7 +387,7 @@ void complete_by_thread(const char* what, Mbarrier& barrier, std::uint32_t bytes
               Report("{} lowers the tx-count of an mbarrier to {}", what, barrier.tx)
                   .line("barrier", name_mbarrier(barrier))
                   .at(where, thread)
-                  .rule("the tx-count stays between -(2^20 - 1) and 2^20 - 1 bytes", kTxSection));
+                  .rule("the tx-count must stay between -(2^20 - 1) and 2^20 - 1 bytes", kTxSection));
   }
   store_word(barrier);
   log_barrier("complete_tx", &thread, barrier, bytes, where);
@@ -397,10 +398,11 @@ void complete_by_thread(const char* what, Mbarrier& barrier, std::uint32_t bytes
 void check_parity(const char* what, const Mbarrier& barrier, std::uint32_t parity, Where where) {
   if (parity <= 1) return;
   hopper_engine(what, where)
-      .fail("mbarrier-parity", Report("{} with a parity of {}", what, parity)
-                                   .line("barrier", name_mbarrier(barrier))
-                                   .at(where, running_thread())
-                                   .rule("a parity is 0 or 1: that of the phase to wait for", kPhaseSection));
+      .fail("mbarrier-parity",
+            Report("{} has a parity of {}", what, parity)
+                .line("barrier", name_mbarrier(barrier))
+                .at(where, running_thread())
+                .rule("a parity must be 0 or 1: that of the phase to wait for", kPhaseSection));
 }
 
 /// What a wait that never ends may have come too late for.
@@ -412,12 +414,12 @@ std::string missed_text(const HopperThread& state) {
   }
   const std::uint64_t since = barrier.phase - seen;
   if (since == 1 && seen == barrier.first_phase && state.waiting_parity == 1) {
-    return "; it has never waited for the first phase, which is complete: that one has parity 0";
+    return "; it has never waited for the first phase, which is complete and has parity 0";
   }
   if (since < 2) return {};
   return fmt::format(
-      "; since its last wait there {} phases are already over, and parity tells no phase from the one after "
-      "the next",
+      "; {} phases have already completed since its last wait there, and a parity cannot distinguish a phase "
+      "from the next but one",
       since);
 }
 
@@ -462,8 +464,8 @@ std::string describe_waited(const Mbarrier& barrier) {
   text += events.empty() ? " no thread has arrived" : "\n  " + events;
   if (const Mbarrier::Run& run = barrier.longest; !run.threads.empty()) {
     text += fmt::format(
-        "\n  its count is {}: {} of warpgroup {} arrived one after the other at {} and ended {} phases, from "
-        "phase {} on",
+        "\n  its count is {}: {} of warpgroup {} arrived one after another at {} and completed {} phases, "
+        "from phase {} on",
         barrier.count, ranges("thread", run.threads), run.warpgroup, run.where.text(), run.phases,
         run.first_phase);
   }
@@ -490,17 +492,18 @@ std::string name_mbarrier(const Mbarrier& barrier) {
 }
 
 std::string describe_mbarrier(const Mbarrier& barrier) {
-  std::string text = fmt::format("in phase {} (parity {}): {} of {} arrivals missing", barrier.phase,
-                                 barrier.phase & 1, barrier.pending, barrier.count);
+  std::string text =
+      fmt::format("in phase {} (parity {}): {} of {} arrivals {} missing", barrier.phase, barrier.phase & 1,
+                  barrier.pending, barrier.count, barrier.pending == 1 ? "is" : "are");
   if (barrier.tx > 0) {
-    text += fmt::format(", {} of {} expected bytes missing", barrier.tx, barrier.expected);
+    text += fmt::format(", {} of {} expected bytes are missing", barrier.tx, barrier.expected);
   } else if (barrier.tx < 0) {
-    text += fmt::format(", {} bytes came that were not expected", -barrier.tx);
+    text += fmt::format(", {} bytes arrived that were not expected", -barrier.tx);
   } else if (barrier.expected > 0) {
-    text += fmt::format(", all {} expected bytes there", barrier.expected);
+    text += fmt::format(", all {} expected bytes have arrived", barrier.expected);
   }
-  if (barrier.loads > 0) text += fmt::format(", {} loads under way", barrier.loads);
-  if (barrier.late > 0) text += fmt::format(", {} arrivals come with cp.async copies", barrier.late);
+  if (barrier.loads > 0) text += fmt::format(", {} loads are in flight", barrier.loads);
+  if (barrier.late > 0) text += fmt::format(", {} arrivals will come with cp.async copies", barrier.late);
   return text;
 }
 
@@ -512,22 +515,22 @@ void mbarrier_init(void* object, std::uint32_t count, Where where) {
   const std::uint32_t offset = own_offset(kWhat, object, where);
   if (count == 0 || count > kMaxCount) {
     engine.fail("mbarrier-count",
-                Report("mbarrier_init with a count of {}", count)
+                Report("mbarrier_init has a count of {}", count)
                     .line("barrier", name_shared_offset(*thread.cta, offset))
                     .at(where, thread)
-                    .rule("a phase takes 1 to 2^20 - 1 arrivals", "PTX ISA, \"mbarrier.init\""));
+                    .rule("a phase must have 1 to 2^20 - 1 arrivals", "PTX ISA, \"mbarrier.init\""));
   }
   HopperCta& cta = engine.cta(*thread.cta);
   Mbarrier*& slot = cta.barrier_at[offset];
   if (slot && slot->live) {
     engine.fail(
         "mbarrier-reinitialised",
-        Report("mbarrier_init of an mbarrier that is in use")
+        Report("mbarrier_init initialises an mbarrier that is in use")
             .line("barrier", name_mbarrier(*slot))
             .line("first", "{} by {}", slot->init_where.text(), name_thread(engine.gang.grid, slot->init))
             .line("again", "{} by {}", where.text(), name_thread(thread))
             .line("state", describe_mbarrier(*slot))
-            .rule("an object is initialised once, and again only after mbarrier.inval",
+            .rule("an object may be initialised only once, and again only after mbarrier.inval",
                   "PTX ISA, \"mbarrier.init\""));
   }
   check_shared(object, 8, Access::kWrite, where);
@@ -572,25 +575,26 @@ void mbarrier_inval(void* object, Where where) {
       use_mbarrier(kWhat, *this_thread(kWhat, where).cta, own_offset(kWhat, object, where), false, where);
   if (!barrier.waiting.empty() || barrier.loads > 0 || barrier.late > 0 || barrier.tx != 0) {
     hopper_engine(kWhat, where)
-        .fail(
-            "mbarrier-invalidated-in-use",
-            Report("mbarrier_inval of an mbarrier that is in use")
-                .line("barrier", name_mbarrier(barrier))
-                .at(where, running_thread())
-                .line("state", "{}; {} threads wait for it", describe_mbarrier(barrier),
-                      barrier.waiting.size())
-                .rule("an object is invalidated when no thread waits for it and nothing is on its way to it",
-                      "PTX ISA, \"mbarrier.inval\""));
+        .fail("mbarrier-invalidated-in-use", Report("mbarrier_inval invalidates an mbarrier that is in use")
+                                                 .line("barrier", name_mbarrier(barrier))
+                                                 .at(where, running_thread())
+                                                 .line("state", "{}; {} threads wait for it",
+                                                       describe_mbarrier(barrier), barrier.waiting.size())
+                                                 .rule("an object may be invalidated only when no thread "
+                                                       "waits for it and nothing can still arrive at it",
+                                                       "PTX ISA, \"mbarrier.inval\""));
   }
   if (const Stamp last = last_commit_arrival(barrier);
       last != 0 && course_rule_on(CourseRule::kCommitArrival) && !knows_arrival(running_thread(), last)) {
-    Report report("mbarrier_inval of an mbarrier at which a tcgen05.commit may still arrive");
+    Report report("mbarrier_inval invalidates an mbarrier at which a tcgen05.commit may still arrive");
     report.line("barrier", name_mbarrier(barrier))
         .at(where, running_thread())
         .line("commit", describe_commit(barrier.commit_log.back()))
-        .missing("a wait at {} for the phase that this arrival ends", name_mbarrier(barrier))
-        .rule("an object is invalidated when no thread waits for it and nothing is on its way to it",
-              "PTX ISA, \"mbarrier.inval\"; \"tcgen05.commit\"");
+        .missing("a wait at {} for the phase that this arrival completes", name_mbarrier(barrier))
+        .rule(
+            "an object may be invalidated only when no thread waits for it and nothing can still arrive at "
+            "it",
+            "PTX ISA, \"mbarrier.inval\"; \"tcgen05.commit\"");
     hopper_engine(kWhat, where)
         .fail("mbarrier-invalidated-in-use", report.course_rule(CourseRule::kCommitArrival));
   }
@@ -614,17 +618,18 @@ Mbarrier& use_mbarrier(const char* what, Cta& cta, std::uint32_t offset, bool by
   HopperCta& state = engine.cta(cta);
   const auto found = state.barrier_at.find(offset);
   if (found == state.barrier_at.end() || !found->second->live) {
-    Report report("{} of bytes that are no mbarrier", what);
+    Report report("{} uses bytes that are not an mbarrier", what);
     report.line("bytes", name_shared_offset(cta, offset)).at(where, thread);
     if (found != state.barrier_at.end()) {
-      report.line("before", "it was one, initialised at {}, until mbarrier_inval",
+      report.line("before", "they were one, initialised at {}, until mbarrier_inval",
                   found->second->init_where.text());
     } else {
       report.line("before", "no thread has executed mbarrier_init there so far");
     }
-    engine.fail("mbarrier-uninitialised",
-                report.rule("mbarrier.init, and a barrier of the threads after it, come before every use",
-                            "PTX ISA, \"mbarrier.init\""));
+    engine.fail(
+        "mbarrier-uninitialised",
+        report.rule("mbarrier.init, followed by a barrier between the threads, must precede every use",
+                    "PTX ISA, \"mbarrier.init\""));
   }
   Mbarrier& barrier = *found->second;
   const HopperThread& initialiser = state.threads[stamp_thread(barrier.init)];
@@ -638,23 +643,23 @@ Mbarrier& use_mbarrier(const char* what, Cta& cta, std::uint32_t offset, bool by
     const bool relaxed = behind_relaxed(engine.thread(thread), barrier.init);
     engine.fail(
         "mbarrier-uninitialised",
-        Report("nothing orders mbarrier_init and a {} of the same object", what)
+        Report("nothing orders mbarrier_init before a {} on the same object", what)
             .line("barrier", name_mbarrier(barrier))
             .line("init", "{} by {}", barrier.init_where.text(), name_thread(engine.gang.grid, barrier.init))
             .line("use", "{} by {}", where.text(), name_thread(thread))
             .missing(
                 relaxed
-                    ? fmt::format("fence.mbarrier_init by {} after the initialisation at {}, or an arrival "
-                                  "without .relaxed: barrier_cluster_arrive_relaxed alone publishes nothing "
-                                  "of what came before it",
-                                  name_thread(engine.gang.grid, barrier.init), barrier.init_where.text())
+                    ? fmt::format(
+                          "fence.mbarrier_init by {} after the initialisation at {}, or an arrival without "
+                          ".relaxed: barrier_cluster_arrive_relaxed alone does not publish earlier writes",
+                          name_thread(engine.gang.grid, barrier.init), barrier.init_where.text())
                     : fmt::format(
                           "{} between the initialisation at {} and {}",
                           barrier.cta == thread.cta
                               ? "a barrier of the CTA (__syncthreads)"
                               : "a barrier of the cluster (barrier_cluster_arrive and barrier_cluster_wait)",
                           barrier.init_where.text(), where.text()))
-            .rule("other threads use an mbarrier only after a barrier (of the CTA, or the cluster) that "
+            .rule("other threads may use an mbarrier only after a barrier (of the CTA or the cluster) that "
                   "follows its initialisation",
                   "PTX ISA, \"mbarrier.init\""));
   }
@@ -666,8 +671,8 @@ Mbarrier& use_mbarrier(const char* what, Cta& cta, std::uint32_t offset, bool by
           .line("init", "{} by {}", barrier.init_where.text(), name_thread(engine.gang.grid, barrier.init))
           .line("copy", "{} by {}", where.text(), name_thread(thread))
           .rule(
-              "the thread that initialises executes fence.mbarrier_init (or fence.proxy.async) before the "
-              "barrier that precedes the first copy",
+              "the thread that initialises must execute fence.mbarrier_init (or fence.proxy.async) before "
+              "the barrier that precedes the first copy",
               "PTX ISA, \"membar, fence\": fence.mbarrier_init");
       report.course_rule(CourseRule::kMbarrierInitFence);
       engine.fail("mbarrier-init-fence", report);
@@ -698,9 +703,10 @@ std::uint32_t mbarrier_pending_count(std::uint64_t state, Where where) {
   if ((state & kNoComplete) == 0) {
     hopper_engine(kWhat, where)
         .fail("mbarrier-state",
-              Report("{} of what is not the state of an arrival with .noComplete", kWhat)
+              Report("{} uses a value that is not the state of an arrival with .noComplete", kWhat)
                   .at(where, thread)
-                  .rule("the state comes from mbarrier.arrive.noComplete; of others the count is undefined",
+                  .rule("the state must come from mbarrier.arrive.noComplete; for other states the count is "
+                        "undefined",
                         "PTX ISA, \"mbarrier.pending_count\""));
   }
   return gemm::ptx::decode_mbarrier(state).pending;

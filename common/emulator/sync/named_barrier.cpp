@@ -48,7 +48,7 @@ std::string arrivals_text(const NamedBarrier& barrier) {
   report.line("where", "{} {}, {} threads, by {}", where.text(), what, threads,
               name_thread(running_thread()));
   if (!barrier.arrivals.empty()) {
-    report.line("others", "barrier {} of {} threads, first {}; came: {}", number, barrier.threads,
+    report.line("others", "barrier {} of {} threads, first {}; arrived: {}", number, barrier.threads,
                 barrier.arrivals.front().where.text(), arrivals_text(barrier));
   }
   if (!missing.empty()) report.missing(missing);
@@ -60,8 +60,8 @@ std::string named_barrier_wait_detail(const Thread& thread) {
   for (const NamedBarrier& barrier : cta.named_barriers) {
     for (const NamedBarrier::Arrival& arrival : barrier.arrivals) {
       if (arrival.thread != &thread || !arrival.waits) continue;
-      return fmt::format("number {}, where {} of {} threads have come", &barrier - cta.named_barriers.data(),
-                         barrier.arrivals.size(), barrier.threads);
+      return fmt::format("number {}, where {} of {} threads have arrived",
+                         &barrier - cta.named_barriers.data(), barrier.arrivals.size(), barrier.threads);
     }
   }
   return {};
@@ -84,20 +84,21 @@ void fail_shared_number(const NamedBarrier& barrier, const char* what, std::uint
     who += fmt::format("{}{} threads of warpgroup {}", who.empty() ? "" : ", ", count, warpgroup);
     groups += fmt::format("{}{}", groups.empty() ? "" : " and ", warpgroup);
   }
-  Report report("warpgroups {} meet at one named barrier, number {}, and its {} threads are some of each",
-                groups, number, threads);
+  Report report(
+      "warpgroups {} use the same named barrier, number {}, and its {} threads are some from each of them",
+      groups, number, threads);
   report.line("where", "{} {}, {} threads, by {}", where.text(), what, threads,
               name_thread(running_thread()));
   report.line("came", "{}: {} warps, and the count of {} threads is that of {}", who, warps.size(), threads,
               threads / kWarpSize);
   report.missing(
-      "a number of its own for each group (barrier 1 + warpgroup, say), or a count of all threads that come "
-      "to number {}",
+      "a different number for each group (barrier 1 + warpgroup, for example), or a count that includes all "
+      "threads that use number {}",
       number);
   hopper_engine(what, where)
       .fail("named-barrier",
-            report.rule("a barrier is over when as many threads have come as its count says, whichever they "
-                        "are: groups that meet by themselves use numbers of their own",
+            report.rule("a barrier completes when as many threads have arrived as its count says, whichever "
+                        "threads they are, so groups that synchronise separately must use different numbers",
                         kNamedBarrierSection));
 }
 
@@ -125,11 +126,11 @@ void complete(Cta& cta, NamedBarrier& barrier, const char* what, std::uint32_t n
   for (std::size_t warp = 0; warp < lanes.size(); ++warp) {
     if (lanes[warp] == 0 || lanes[warp] == 0xffffffffu) continue;
     fail_shared_number(barrier, what, number, threads, where);
-    fail_barrier(
-        fmt::format("a barrier counts warp {}, of which only some lanes came (mask {:#x})", warp,
-                    lanes[warp]),
-        barrier, what, number, threads, where,
-        "every warp that takes part does so with all its lanes, and the count is theirs: a multiple of 32");
+    fail_barrier(fmt::format("a barrier counts warp {}, but only some of its lanes reached it (mask {:#x})",
+                             warp, lanes[warp]),
+                 barrier, what, number, threads, where,
+                 "every warp that takes part must do so with all its lanes, and the count includes all of "
+                 "them, so it is a multiple of 32");
   }
   for (const NamedBarrier::Arrival& arrival : barrier.arrivals) {
     if (arrival.waits) arrival.thread->acquire_from(barrier.order);
@@ -154,10 +155,10 @@ void complete(Cta& cta, NamedBarrier& barrier, const char* what, std::uint32_t n
 std::string other_purpose(const NamedBarrier& barrier, std::uint32_t number, std::uint32_t threads,
                           Where where) {
   const Where first = barrier.arrivals.front().where;
-  if (first.text() == where.text()) return "the same count, for all threads that come there";
+  if (first.text() == where.text()) return "the same count for all threads that use the barrier";
   return fmt::format(
-      "a number of its own for one of two purposes: {} threads meet at barrier {} at {}, and {} at {}; or a "
-      "barrier of all of them between the two uses",
+      "a different number for one of the two purposes: {} threads meet at barrier {} at {}, and {} at {}. "
+      "Alternatively, a barrier of all of them between the two uses",
       barrier.threads, number, first.text(), threads, where.text());
 }
 
@@ -175,16 +176,16 @@ void arrive(const char* what, std::uint32_t number, std::uint32_t threads, bool 
   if (context.counters) count_instruction(what, where, thread.lane() == 0, 1);
   HopperCta& state = hopper_engine(what, where).cta(cta);
   if (number >= kNamedBarriers) {
-    fail_barrier(fmt::format("{} with barrier number {}", what, number), {}, what, number, threads, where,
+    fail_barrier(fmt::format("{} names barrier number {}", what, number), {}, what, number, threads, where,
                  "a CTA has 16 barriers, numbers 0 to 15");
   }
   NamedBarrier& barrier = state.named_barriers[number];
   const std::uint32_t most = static_cast<std::uint32_t>(cta.warps.size()) * kWarpSize;
   if (threads == 0 || threads % kWarpSize != 0 || threads > most) {
-    fail_barrier(
-        fmt::format("{} with a count of {} threads in a CTA of {}", what, threads, cta.thread_count), barrier,
-        what, number, threads, where,
-        "the count is that of all threads that sync or arrive: a multiple of 32, no more than the CTA has");
+    fail_barrier(fmt::format("{} has a count of {} threads in a CTA of {}", what, threads, cta.thread_count),
+                 barrier, what, number, threads, where,
+                 "the count must include all threads that sync or arrive: a multiple of 32, and at most the "
+                 "number of threads in the CTA");
   }
   if (number == 0 && threads == most && waits) {
     const int held = cta_barrier(what, predicate != nullptr && predicate->holds ? 1 : 0, where);
@@ -196,9 +197,10 @@ void arrive(const char* what, std::uint32_t number, std::uint32_t threads, bool 
                  number, threads, where, "barrier 0 belongs to __syncthreads");
   }
   if (barrier.threads != 0 && barrier.threads != threads) {
-    fail_barrier(fmt::format("threads come to barrier {} with different counts, {} and {}", number,
+    fail_barrier(fmt::format("threads use barrier {} with different counts, {} and {}", number,
                              barrier.threads, threads),
-                 barrier, what, number, threads, where, "all threads at one barrier name the same count",
+                 barrier, what, number, threads, where,
+                 "all threads that use a barrier must give the same count",
                  other_purpose(barrier, number, threads, where));
   }
   const char* const reduction = predicate != nullptr ? what : nullptr;
@@ -207,20 +209,20 @@ void arrive(const char* what, std::uint32_t number, std::uint32_t threads, bool 
         fmt::format("{} meets {} at barrier {}", what,
                     barrier.reduction != nullptr ? barrier.reduction : "bar_sync or bar_arrive", number),
         barrier, what, number, threads, where,
-        "bar.red is not mixed with bar.sync or bar.arrive in one round of a barrier");
+        "bar.red must not be mixed with bar.sync or bar.arrive in one use of a barrier");
   }
   if (barrier.threads != 0 && reduction != nullptr && std::string_view(barrier.reduction) != reduction) {
-    fail_barrier(fmt::format("threads come to barrier {} with different reductions, {} and {}", number,
+    fail_barrier(fmt::format("threads use barrier {} with different reductions, {} and {}", number,
                              barrier.reduction, reduction),
                  barrier, what, number, threads, where,
-                 "all threads at one barrier execute the same bar.red");
+                 "all threads that use a barrier must execute the same bar.red");
   }
   for (const NamedBarrier::Arrival& arrival : barrier.arrivals) {
     if (arrival.thread != &thread) continue;
-    fail_barrier(
-        fmt::format("a thread comes to barrier {} twice before it is complete", number), barrier, what,
-        number, threads, where,
-        "a thread that has arrived comes again only after a bar.sync that tells it that the round is over");
+    fail_barrier(fmt::format("a thread reaches barrier {} twice before it is complete", number), barrier,
+                 what, number, threads, where,
+                 "a thread that has arrived may use the barrier again only after a bar.sync has shown it "
+                 "that the barrier has completed");
   }
   if (timeline_on()) log_named_barrier(number, threads, waits, where);
   note_warp_instruction(what, where);
@@ -267,9 +269,10 @@ std::string never_reached_text(const NamedBarrier& barrier) {
   const auto came = static_cast<std::uint32_t>(barrier.arrivals.size());
   const auto others = static_cast<std::uint32_t>(cta.threads.size() - gone.size()) - came;
   if (gone.empty() || came + others >= barrier.threads) return {};
-  std::string text = fmt::format("\n  {} have returned and never come, so the count of {} is never reached",
-                                 ranges("thread", gone), barrier.threads);
-  if (came % kWarpSize == 0) text += fmt::format("; those that come here are {}", came);
+  std::string text =
+      fmt::format("\n  {} have returned and will never arrive, so the count of {} is never reached",
+                  ranges("thread", gone), barrier.threads);
+  if (came % kWarpSize == 0) text += fmt::format("; {} threads arrive here", came);
   return text;
 }
 
@@ -290,8 +293,8 @@ std::string past_of_named_barrier(const NamedBarrier& barrier) {
     std::sort(threads.begin(), threads.end());
     list += fmt::format("{}{} ({})", list.empty() ? "" : ", ", ranges("thread", threads), place);
   }
-  return fmt::format("It has opened {} time{} before, last for {}", past.rounds, past.rounds == 1 ? "" : "s",
-                     list);
+  return fmt::format("It has completed {} time{} before, most recently with {}", past.rounds,
+                     past.rounds == 1 ? "" : "s", list);
 }
 
 std::string describe_named_barriers(const std::vector<NamedBarrier>& barriers) {
@@ -301,7 +304,7 @@ std::string describe_named_barriers(const std::vector<NamedBarrier>& barriers) {
                      [](const NamedBarrier::Arrival& arrival) { return arrival.waits; })) {
       continue;
     }
-    lines += fmt::format("{}named barrier {}: {} of {} threads have come: {}", lines.empty() ? "" : "\n",
+    lines += fmt::format("{}named barrier {}: {} of {} threads have arrived: {}", lines.empty() ? "" : "\n",
                          &barrier - barriers.data(), barrier.arrivals.size(), barrier.threads,
                          arrivals_text(barrier));
     lines += never_reached_text(barrier);

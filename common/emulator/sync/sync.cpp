@@ -18,7 +18,7 @@ namespace {
   Report report("threads of one CTA meet at different {} in the source", what);
   report.block(places_of_threads(cta));
   report.line("and", "{} arrives at {} {}", name_thread(running_thread()), where.text(), what);
-  report.rule("in conditional code a barrier is allowed only if all threads of the CTA take the same way",
+  report.rule("a barrier is allowed in conditional code only if all threads of the CTA take the same branch",
               "CUDA C++ Programming Guide, \"Synchronization Functions\"");
   fail("barrier-divergence", report.str());
 }
@@ -148,19 +148,20 @@ void note_round(Cta& cta, Warp& warp, const Rendezvous& meeting) {
     round += fmt::format("{}{} at {} gives {:#x}", round.empty() ? "" : ", ", one.what, one.where.text(),
                          one.result);
   }
-  Report report("a warp goes round in a loop whose warp-wide instructions give the same every time");
+  Report report("a warp repeats a loop whose warp-wide instructions return the same values every time");
   report.line("where", "{}, {}", meeting.where.text(), name_thread(running_thread()))
       .line("round", round + " (in the lowest lane)")
       .line("since",
-            "{} of these nothing was stored, no lane has loaded from another address, and no barrier was "
-            "passed",
+            "in the last {} such iterations, nothing was stored, no lane has loaded from another address, "
+            "and no barrier was passed",
             rounds.count)
       .missing(
-          "something that moves on in each round: what ends the loop is computed of these values alone. A "
-          "search that takes an end for still inside (index <= end, where the items end before it) "
-          "finds the same item again")
+          "a value that advances in each iteration: the loop's condition depends on these values alone. A "
+          "search that treats an exclusive end as inclusive (index <= end) finds the same item again and "
+          "again")
       .block(places_of_threads(cta));
-  report.rule("every loop of a kernel ends: a tile, a k-tile or a counter moves on", "this course");
+  report.rule("every loop in a kernel must end: a tile, a k-tile or a counter advances in each iteration",
+              "this course");
   fail("livelock", report.str());
 }
 
@@ -185,9 +186,9 @@ void warp_collective(const char* what, std::uint32_t mask, void* argument,
     const std::string instruction = aligned && !same_place ? other->what : what;
     if (aligned) {
       report.missing(
-          "all {} lanes of warp {} at {} ({}): it is one instruction of the whole warp, and {} came to it "
-          "in a branch, or an exit of a loop, that {} did not take. What one lane alone has to do comes "
-          "before it, in a branch of its own",
+          "all {} lanes of warp {} at {} ({}): it is one instruction for the whole warp, but {} reached it "
+          "through a branch, or a loop exit, that {} did not take. Work for a single lane belongs before "
+          "that instruction, in a branch of its own",
           lanes_in_warp, thread.warp(), instruction, (same_place ? where : other->where).text(),
           same_place ? fmt::format("lane {}", lane) : ranges("lane", lanes_of(other->arrived)),
           same_place ? ranges("lane", lanes_of(other->arrived)) : fmt::format("lane {}", lane));
@@ -195,22 +196,22 @@ void warp_collective(const char* what, std::uint32_t mask, void* argument,
     report.block(places_of_threads(cta));
     if (aligned) {
       report.rule(
-          "an instruction with .sync.aligned is executed by all threads of the warp, the same one by each: "
-          "under a condition only where it is the same for all of them",
+          "all threads in a warp must execute the same .sync.aligned instruction, so it may depend on a "
+          "condition only if the condition is the same for all of them",
           "PTX ISA, \"tensormap.cp_fenceproxy\", \"ldmatrix\": .aligned");
       fail("warp-divergence", report.str());
     }
     report.rule(
-        "every lane named in the mask executes the same instruction with the same mask, and the calling lane "
-        "is among them",
+        "every lane in the mask must execute the same instruction with the same mask, and the calling lane "
+        "must be in the mask",
         "CUDA C++ Programming Guide, \"Warp Shuffle Functions\", \"Synchronization Functions\"");
     fail("warp-divergence", report.str());
   };
   if (!(mask >> lane & 1))
-    fail_warp(fmt::format("{} with mask {:#x} is executed by lane {}, which the mask does not name", what,
-                          mask, lane));
+    fail_warp(
+        fmt::format("{} with mask {:#x} is executed by lane {}, which is not in the mask", what, mask, lane));
   if (const std::uint32_t missing = mask & ~existing) {
-    fail_warp(fmt::format("{} with mask {:#x} names {} of a warp that has {} threads", what, mask,
+    fail_warp(fmt::format("{} with mask {:#x} includes {} in a warp that has only {} threads", what, mask,
                           ranges("lane", lanes_of(missing)), lanes_in_warp));
   }
 
@@ -223,8 +224,8 @@ void warp_collective(const char* what, std::uint32_t mask, void* argument,
     for (const Rendezvous& open : warp.open) {
       const std::uint32_t overlap = open.arrived & mask;
       if (overlap && (open.mask >> lane & 1)) {
-        fail_warp(fmt::format("lane {} executes {} (mask {:#x}) while {} of its mask wait for it in another "
-                              "one, {} at {} (mask {:#x})",
+        fail_warp(fmt::format("lane {} executes {} (mask {:#x}) while {} in its mask wait for it at another "
+                              "instruction, {} at {} (mask {:#x})",
                               lane, what, mask, ranges("lane", lanes_of(overlap)), open.what,
                               open.where.text(), open.mask),
                   &open);

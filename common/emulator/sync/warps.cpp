@@ -46,7 +46,7 @@ std::uint32_t pool(const HopperCta& cta) {
 std::string budget_text(const HopperCta& cta) {
   std::string text = fmt::format("{} registers in the CTA's pool; ", pool(cta));
   for (std::size_t i = 0; i < cta.warpgroups.size(); ++i) {
-    text += fmt::format("{}warpgroup {} has {} a thread", i == 0 ? "" : ", ", i,
+    text += fmt::format("{}warpgroup {} has {} per thread", i == 0 ? "" : ", ", i,
                         registers_of(*cta.warpgroups[i]));
     const std::size_t come = cta.warpgroups[i]->register_change.arrived.size();
     if (come > 0 && come < kWarpgroupSize)
@@ -61,7 +61,7 @@ std::string warp_wait_detail(const Thread& thread) {
   const Warpgroup& warpgroup = *cta.warpgroups[thread.index / kWarpgroupSize];
   const RegisterChange& change = warpgroup.register_change;
   if (change.arrived.size() < kWarpgroupSize) {
-    return fmt::format("{} of the warpgroup's 128 threads have come", change.arrived.size());
+    return fmt::format("{} of the warpgroup's 128 threads have reached it", change.arrived.size());
   }
   std::string sum;
   std::uint32_t wanted = 0;
@@ -72,10 +72,10 @@ std::string warp_wait_detail(const Thread& thread) {
     wanted += registers;
   }
   const std::uint32_t has = pool(cta) / kWarpgroupSize;
-  return fmt::format("for {} registers a thread; {}{}", change.registers, budget_text(cta),
+  return fmt::format("for {} registers per thread; {}{}", change.registers, budget_text(cta),
                      wanted > has
-                         ? fmt::format("; all that are asked for are {} = {} registers for a thread of each "
-                                       "warpgroup, and there are {} x {} = {}",
+                         ? fmt::format("; the requests add up to {} = {} registers, counting one thread of "
+                                       "each warpgroup, but there are only {} x {} = {}",
                                        sum, wanted, cta.warpgroups.size(), registers_at_start(*cta.cta), has)
                          : std::string());
 }
@@ -155,8 +155,8 @@ void explain_registers(Report& report, const Gang& gang) {
       };
       report.missing(
           "the setmaxnreg at {}, to {} registers, by the other warps of warpgroup {} of CTA {}: {} executed "
-          "it and the registers move when all four have{}{}. It stands before every branch that parts "
-          "the warps of a warpgroup, also for those that have nothing to do",
+          "it, and the registers change only when all four warps have{}{}. It belongs before every branch "
+          "that separates a warpgroup's warps, even for warps that have nothing to do",
           change.where.text(), change.registers, i, text(cta->id), ranges("warp", came),
           list(returned, "has returned", "have returned"), list(away, "waits elsewhere", "wait elsewhere"));
       return;
@@ -176,11 +176,12 @@ void set_max_registers(const char* what, std::uint32_t registers, bool raises, W
         Report(headline).at(where, thread).line("budget", budget_text(cta)).rule(rule, kRegisterSection));
   };
   if (thread.index / kWarpgroupSize >= cta.warpgroups.size()) {
-    fail(fmt::format("{} by a thread that is in no whole warpgroup", what),
-         "all warps of a warpgroup execute the same setmaxnreg");
+    fail(fmt::format("a thread that is not in a whole warpgroup executes {}", what),
+         "all warps in a warpgroup must execute the same setmaxnreg");
   }
   if (registers < 24 || registers > 256 || registers % 8 != 0) {
-    fail(fmt::format("{} to {} registers", what, registers), "the count is 24 to 256, in steps of 8");
+    fail(fmt::format("{} requests {} registers", what, registers),
+         "the count must be 24 to 256, in steps of 8");
   }
   Warpgroup& warpgroup = *cta.warpgroups[thread.index / kWarpgroupSize];
   RegisterChange& change = warpgroup.register_change;
@@ -188,16 +189,17 @@ void set_max_registers(const char* what, std::uint32_t registers, bool raises, W
     const std::uint32_t now = registers_of(warpgroup);
     const bool first_raise = raises && warpgroup.registers == 0;
     if (raises ? registers < now && !first_raise : registers > now) {
-      fail(fmt::format("{} to {} registers by a warpgroup that has {}", what, registers, now),
-           raises ? "inc asks for no fewer registers than the warpgroup has"
-                  : "dec keeps no more registers than the warpgroup has");
+      fail(fmt::format("{} requests {} registers for a warpgroup that has {}", what, registers, now),
+           raises ? "inc must not request fewer registers than the warpgroup has"
+                  : "dec must not keep more registers than the warpgroup has");
     }
     change = {.registers = registers, .raises = raises, .where = where};
   } else if (change.registers != registers || change.raises != raises ||
              (change.where.packed() != where.packed() && change.where.text() != where.text())) {
-    fail(fmt::format("{} to {} registers while other threads of the warpgroup are at {}, for {} registers",
-                     what, registers, change.where.text(), change.registers),
-         "all warps of a warpgroup execute the same setmaxnreg");
+    fail(fmt::format(
+             "{} requests {} registers while other threads of the warpgroup are at {}, for {} registers",
+             what, registers, change.where.text(), change.registers),
+         "all warps in a warpgroup must execute the same setmaxnreg");
   }
   note_warp_instruction(what, where);
   change.arrived.push_back(&thread);

@@ -141,11 +141,10 @@ class Replay {
     }
     for (const auto& warp : warps_) {
       if (warp->next < warp->operations.size() || !warp->cta->started) {
-        throw harness::Error(
-            fmt::format("the model of the timeline cannot go on: warp {} of CTA {} waits at {} for something "
-                        "that does not come",
-                        warp->index, warp->cta->log->linear,
-                        Where::from_packed(warp->operations[warp->next].where).text()));
+        throw harness::Error(fmt::format(
+            "the timeline's model is stuck: warp {} of CTA {} waits at {} for an event that never happens",
+            warp->index, warp->cta->log->linear,
+            Where::from_packed(warp->operations[warp->next].where).text()));
       }
     }
   }

@@ -27,9 +27,9 @@ TraceData record_launch(const std::function<void()>& launch, int ctas, int ctas_
   }
   emulator::LaunchLog log = emulator::end_timeline();
   if (ctas_per_sm > log.room) {
-    throw Error(fmt::format(
-        "{} CTAs do not fit on an SM at once: its threads and its shared memory are enough for {}",
-        ctas_per_sm, log.room));
+    throw Error(
+        fmt::format("{} CTAs do not fit on an SM at once: its threads and its shared memory suffice for {}",
+                    ctas_per_sm, log.room));
   }
   if (ctas_per_sm > 0) log.ctas_per_sm = ctas_per_sm;
   return emulator::replay(log, options.sm_count, ctas);

@@ -13,7 +13,7 @@ std::string take_outside_stores();
 /// written.
 std::string tile_owners();
 /// What it says where that explains all of them.
-inline constexpr const char* kStepOfCtas = "That is what clusters take that go on by";
+inline constexpr const char* kStepOfCtas = "These are the tiles that clusters get if they advance by";
 /// The same for bulk loads whose box lies far outside: it explains wrong values.
 std::string take_outside_loads();
 

@@ -74,8 +74,8 @@ struct Monitor {
       std::snprintf(number, sizeof number, "%g", limit.count());
       const std::string sentence =
           "the GPU has not finished " + what + " after " + number +
-          " s: the kernel hangs (it waits for a barrier or a copy that never completes), or the work is that "
-          "long and GEMM_STEPS_TIMEOUT_S must be raised";
+          " s: the kernel hangs (it waits for a barrier or a copy that never completes), or the work takes "
+          "longer than that and GEMM_STEPS_TIMEOUT_S must be raised";
       lock.unlock();
       if (act) {
         act(sentence);

@@ -133,7 +133,7 @@ void finish_output() {
 }
 
 std::string lost_output(const std::error_code& reason) {
-  return fmt::format("what was printed did not arrive: {}",
+  return fmt::format("the output could not be written: {}",
                      reason ? reason.message() : std::string("its disk is full or its reader is gone"));
 }
 

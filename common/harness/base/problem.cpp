@@ -94,8 +94,8 @@ gemm::Shape parse_shape(const std::string& text) {
     const int size = parse_dimension(parts[0], text);
     if (!is_shape(text))
       throw Error(
-          fmt::format("'{}' is no size: one or two digits name a step, so write that cube as {}x{}x{}", text,
-                      size, size, size));
+          fmt::format("'{}' is not a size: one or two digits name a step, so write that cube as {}x{}x{}",
+                      text, size, size, size));
     return {size, size, size};
   }
   if (parts.size() != 3)
@@ -126,7 +126,7 @@ std::string step_problem(const gemm::Step& step, const DeviceInfo& device) {
                        compute_capability(device));
   const bool hopper = step.architecture == gemm::Architecture::kSm90a;
   return fmt::format(
-      "step {} needs a {} GPU: its instructions exist in compute capability {} only, and {} has {}; "
+      "step {} needs a {} GPU: its instructions exist only in compute capability {}, but {} has {}; "
       "tools/run --backend emulator runs it on any machine",
       step.name, hopper ? "Hopper" : "Blackwell", hopper ? "9.0" : "10.0", device.name,
       compute_capability(device));

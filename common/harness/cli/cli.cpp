@@ -70,7 +70,8 @@ std::vector<gemm::Shape> suite_shapes(const std::vector<gemm::Shape>& named, Opt
   for (const char* flag : {"--mode", "--inject-faults", "--counters"}) {
     if (app.get_option(flag)->count() > 0)
       throw Error(fmt::format(
-          "--suite times its shapes in burst and two of them sustained: {} does not go with it", flag));
+          "--suite times its shapes in burst and in sustained mode: leave out {}, or leave out --suite",
+          flag));
   }
   if (app.get_option("--seconds")->count() == 0) options.seconds = kSuiteSeconds;
   if (!options.check && !options.budget) options.time = true;
@@ -86,7 +87,8 @@ std::vector<gemm::Shape> random_shapes(const Selection& selection, Options& opti
   if (!options.suite.empty()) throw Error("--population does not go with --suite: leave one of them out");
   for (const char* flag : {"--mode", "--inject-faults", "--counters", "--check", "--autotune"}) {
     if (app.get_option(flag)->count() > 0)
-      throw Error(fmt::format("--population races in burst: {} does not go with it", flag));
+      throw Error(fmt::format(
+          "--population times its shapes in burst mode: leave out {}, or leave out --population", flag));
   }
   if (selection.entries.size() != 1 || selection.entries.front().variant->choose == nullptr)
     throw Error("--population races the variant 'auto' of one step that has one: 22_peak");
@@ -112,19 +114,18 @@ int run_comparison(int argc, char** argv, const std::vector<const gemm::Step*>& 
                  "compare"};
     app.add_option("steps_and_shapes", options.positional,
                    "Steps (01 03:64 18_stream_k, 01-07, all) and shapes (4096, 4096x1024x512): one or two "
-                   "digits or a name are a step, three digits or more or MxNxK a shape");
-    app.add_option(
-           "--suite", options.suite,
-           "A fixed set of public shapes, by default of the last two steps of the main ladder: 'public', "
-           "twelve in burst and two sustained, or 'deepgemm', the 18 of DeepGEMM's table; 6 seconds for each "
-           "shape, twice that where sustained")
+                   "digits, or a name, mean a step; three digits or more, or MxNxK, mean a shape");
+    app.add_option("--suite", options.suite,
+                   "Time a fixed set of public shapes, by default with the last two steps of the main "
+                   "ladder: 'public' (twelve in burst mode and two in sustained mode) or 'deepgemm' (the 18 "
+                   "of DeepGEMM's table); a shape takes 6 seconds, or 12 in sustained mode")
         ->expected(0, 1)
         ->default_str("public")
         ->check(CLI::IsMember({"public", "deepgemm"}));
     app.add_option("--population", options.population,
-                   "So many random legal shapes, of --seed: the auto of the main ladder's last step, its "
-                   "fastest variants of a "
-                   "screening of all, and cuBLASLt; 2 seconds for each shape")
+                   "Time this many random legal shapes, drawn with --seed: the variant 'auto' of the main "
+                   "ladder's last step races its fastest variants (all are screened first) and cuBLASLt; a "
+                   "shape takes 2 seconds")
         ->check(CLI::Range(1, 10000));
     add_options(app, options);
     if (const auto status = parse_arguments(app, argc, argv)) return *status;

@@ -13,8 +13,8 @@ namespace harness {
 namespace {
 
 constexpr const char* kFooter =
-    R"(What happens without an action: the result is verified, and on a GPU a quick timing follows.
-Without a shape the emulator checks what exercises the kernel: rings that wrap, several tiles for each CTA, odd edges,
+    R"(Without an action, the result is verified, and a GPU then times it briefly.
+Without a shape, the emulator checks shapes that exercise the kernel (rings that wrap, several tiles per CTA, odd edges)
 under several schedules.
 
 Examples
@@ -27,7 +27,7 @@ Examples
   tools/run 11 --trace out.json           which role waits for which, for Perfetto
   tools/run 30 1000x520x264 --beta -2     D = A B^T - 2 C
   tools/run 52 300x512x128 --groups 40:zipf
-                                          300 rows in 40 groups, each with its B
+                                          300 rows in 40 groups, each with its own B
 
 Exit status: 0 verified, 1 wrong result, 2 bad input or no usable machine, 3 the emulator found a broken rule, 4 the GPU did not finish in time.)";
 
@@ -36,17 +36,19 @@ void add_trace_options(CLI::App& app, TraceOptions& trace) {
          "--trace", trace.path,
          "Record one launch as a timeline and write it to this file, for Perfetto (steps 05 and later)")
       ->check(file_problem);
-  app.add_option("--trace-ctas", trace.ctas, "CTAs on the timeline: the first ones of the grid")
+  app.add_option("--trace-ctas", trace.ctas,
+                 "Number of CTAs on the timeline; they are the first ones of the grid")
       ->capture_default_str()
       ->check(CLI::Range(1, 64))
       ->needs("--trace");
   app.add_option("--trace-ctas-per-sm", trace.ctas_per_sm,
-                 "CTAs that an SM holds at once in the model of the timeline; as many as the launch promises "
-                 "unless told (emulator)")
+                 "Number of CTAs that an SM holds at once in the model of the timeline (emulator; default: "
+                 "as many as the launch promises)")
       ->check(CLI::Range(1, 32))
       ->needs("--trace");
   app.add_option("--trace-untraced", trace.untraced,
-                 "The record of the ordinary build, to say what tracing costs (GPU; tools/run passes it)")
+                 "The record of the ordinary build, from which the cost of tracing is computed (GPU; "
+                 "tools/run passes it)")
       ->check(file_problem)
       ->needs("--trace");
 }
@@ -55,8 +57,9 @@ void add_trace_options(CLI::App& app, TraceOptions& trace) {
 
 void add_options(CLI::App& app, Options& options) {
   app.footer(kFooter);
-  app.add_flag("--check", options.check,
-               "Verify only: exact integers bit for bit, then random inputs against an error bound");
+  app.add_flag(
+      "--check", options.check,
+      "Only verify: exact integers must match bit for bit, and random inputs must be within an error bound");
   app.add_flag("--time", options.time,
                "Verify, then time in interleaved rounds against cuBLAS (needs a GPU)");
   app.add_flag("--budget", options.budget,
@@ -64,13 +67,12 @@ void add_options(CLI::App& app, Options& options) {
   app.add_flag("--list", options.list, "List the variants");
   app.add_flag("--describe", options.describe,
                "Print what the step and its variants are as JSON, for programs");
-  app.add_flag(
-      "--by-arithmetic", options.by_arithmetic,
-      "For a step that chooses by shape: without the learned correction, or a choice that was timed");
-  app.add_flag(
-      "--inject-faults", options.inject_faults,
-      "Damage a correct result, at a shape of its own, in every way the verifier must notice, and see that "
-      "it does");
+  app.add_flag("--by-arithmetic", options.by_arithmetic,
+               "For a step that chooses by shape: choose without the learned correction and without a choice "
+               "that was timed");
+  app.add_flag("--inject-faults", options.inject_faults,
+               "Damage a correct result, at a shape of this action's own, in every way that the verifier "
+               "must notice, and check that it does");
   app.add_option(
          "--pattern", options.pattern,
          "Inputs: exact, normal, uniform, identity, arange (default: exact, normal and uniform in turn)")
@@ -84,79 +86,86 @@ void add_options(CLI::App& app, Options& options) {
   auto* epilogue =
       app.add_option_group("Epilogue (steps 30 and later): D = activation(alpha A B^T + beta C + bias)");
   epilogue->add_option("--alpha", options.alpha, "Factor of the product (default: 1)")->check(factor_problem);
-  epilogue->add_option("--beta", options.beta, "Factor of C; 0: C is not read (default: what the step shows)")
+  epilogue
+      ->add_option("--beta", options.beta,
+                   "Factor of C; with 0, C is not read (default: what the step shows)")
       ->check(factor_problem);
-  epilogue->add_option("--bias", options.bias, "column: a value for each column of D, row, or none")
+  epilogue->add_option("--bias", options.bias, "column (one value for each column of D), row, or none")
       ->check(name_problem);
   epilogue
       ->add_option("--activation", options.activation,
-                   "none, relu, leaky_relu, gelu (with tanh), gelu_erf, silu")
+                   "none, relu, leaky_relu, gelu (with tanh), gelu_erf or silu")
       ->check(name_problem);
-  epilogue->add_flag("--in-place", options.in_place, "D lies where C is");
-  epilogue->add_option("--c-pitch", options.c_pitch, "Elements from one row of C to the next (default: N)")
+  epilogue->add_flag("--in-place", options.in_place, "Store D in place of C");
+  epilogue
+      ->add_option("--c-pitch", options.c_pitch,
+                   "Number of elements from one row of C to the next (default: N)")
       ->check(CLI::Range(1, 1 << 20));
-  epilogue->add_option("--c-offset", options.c_offset, "Elements that C starts after an aligned address")
+  epilogue
+      ->add_option("--c-offset", options.c_offset,
+                   "Number of elements between an aligned address and the start of C")
       ->check(CLI::Range(0, 1 << 20));
   epilogue
       ->add_option("--bias-length", options.bias_length,
-                   "Elements of the bias (default: as many as it needs)")
+                   "Number of elements of the bias (default: as many as it needs)")
       ->check(CLI::Range(1, 1 << 20));
   epilogue
       ->add_option("--top-k", options.top_k,
-                   "How many of a row are taken, where the epilogue takes the largest (default: 4)")
+                   "How many elements of a row are taken, if the epilogue takes the largest (default: 4)")
+      ->check(CLI::Range(1, 1 << 20));
+  epilogue
+      ->add_option("--aux-pitch", options.aux_pitch,
+                   "Number of elements (or bits of a bit mask) from one row of the auxiliary tensor to the "
+                   "next (default: N, rounded up to 128 for a bit mask)")
       ->check(CLI::Range(1, 1 << 20));
   epilogue
       ->add_option(
-          "--aux-pitch", options.aux_pitch,
-          "Elements, of a bit mask bits, from one row of the auxiliary tensor to the next (default: N, "
-          "of a bit mask rounded up to 128)")
-      ->check(CLI::Range(1, 1 << 20));
-  epilogue
-      ->add_option("--aux-offset", options.aux_offset,
-                   "Elements, or bits, that the auxiliary tensor starts after an aligned address")
+          "--aux-offset", options.aux_offset,
+          "Number of elements (or bits) between an aligned address and the start of the auxiliary tensor")
       ->check(CLI::Range(0, 1 << 20));
-  app.add_option_group("Groups (rows of A and D with a B each)")
-      ->add_option(
-          "--groups", options.groups,
-          "Their sizes, 300,0,7, or a number and a distribution of the rows (equal, uniform, zipf, "
-          "empty, one) and perhaps a seed, 40:zipf:3; +2 after it: guard rows between groups; /64 "
-          "after it, step 53: each group has room for 64 rows; @5 after it, step 54: they lie anywhere, "
-          "as the seed 5 places them")
+  app.add_option_group("Groups (rows of A and D, each with its own B)")
+      ->add_option("--groups", options.groups,
+                   "The sizes of the groups (300,0,7), or a number, a distribution of the rows (equal, "
+                   "uniform, zipf, empty, one) and optionally a seed (40:zipf:3). Append +2 for two guard "
+                   "rows between groups; /64 (step 53) for room for 64 rows in each group; @5 (step 54) to "
+                   "place the groups anywhere, with the seed 5")
       ->check(name_problem);
   auto* timing = app.add_option_group("Timing (GPU)");
   timing
       ->add_option("--mode", options.mode,
-                   "burst: idle before each launch, the clock is up; sustained: back to back, the power "
-                   "limit decides; both")
+                   "burst (idle before each launch, so the clock is high), sustained (back to back, so the "
+                   "power limit decides) or both")
       ->capture_default_str()
       ->check(CLI::IsMember({"burst", "sustained", "both"}));
-  timing->add_option("--rounds", options.rounds, "Rounds; 0 until the medians are stable")
+  timing->add_option("--rounds", options.rounds, "Number of rounds; with 0, until the medians are stable")
       ->capture_default_str()
       ->check(CLI::Range(0, 100000));
   timing->add_option("--seconds", options.seconds, "Time budget for each shape and mode")
       ->capture_default_str()
       ->check(seconds_problem);
   timing->add_flag("--autotune", options.autotune,
-                   "For a step that chooses by shape: race its variants first, and remember the fastest");
-  timing->add_flag("--quick", options.quick,
-                   "A first answer in a few seconds; on the emulator one schedule instead of several");
-  timing->add_flag("--no-baselines", options.no_baselines, "Without cuBLAS and the wgmma-only ceiling");
+                   "For a step that chooses by shape: race its variants first and remember the fastest one");
+  timing->add_flag(
+      "--quick", options.quick,
+      "Give a first answer in a few seconds; on the emulator, run one schedule instead of several");
+  timing->add_flag("--no-baselines", options.no_baselines,
+                   "Time without cuBLAS and without the wgmma-only ceiling");
   auto* emulator = app.add_option_group("Emulator");
   emulator->add_flag("--counters", options.counters,
                      "Count bytes, sectors, bank conflicts and instructions by source line");
   emulator
       ->add_option("--schedule-seed", options.schedule_seed,
-                   "Seed of the scheduler and of asynchronous completion")
+                   "Seed of the scheduler and of the asynchronous completion")
       ->capture_default_str()
       ->check(seed_problem);
   emulator
       ->add_option("--completion", options.completion,
-                   "Asynchronous operations complete: random, earliest, latest")
+                   "When asynchronous operations complete: random, earliest or latest")
       ->capture_default_str()
       ->check(CLI::IsMember({"random", "earliest", "latest"}));
   emulator
       ->add_option("--elect", options.elect,
-                   "The lane that elect.sync chooses: any (the seed's choice), lowest (as Hopper GPUs do)")
+                   "The lane that elect.sync chooses: any (the seed decides) or lowest (as on Hopper GPUs)")
       ->capture_default_str()
       ->check(CLI::IsMember({"any", "lowest"}));
   emulator->add_option("--sms", options.sms, "Number of SMs")
@@ -176,9 +185,9 @@ void add_options(CLI::App& app, Options& options) {
       ->allow_extra_args(false)
       ->check(name_problem);
   emulator
-      ->add_option("--strict", options.strict,
-                   "Switch on rules that are off unless asked for" +
-                       (off_by_default.empty() ? "" : ": " + off_by_default))
+      ->add_option(
+          "--strict", options.strict,
+          "Switch on rules that are off by default" + (off_by_default.empty() ? "" : ": " + off_by_default))
       ->delimiter(',')
       ->allow_extra_args(false)
       ->check(name_problem);

@@ -75,14 +75,14 @@ void choose_epilogue(const std::vector<Entry>& entries, Options& options, const 
     const bool is_bias = std::string(flag) == "--bias-length";
     if (std::string(flag).starts_with("--aux")) {
       if (gemm::is_read(epilogue.auxiliary) || gemm::is_written(epilogue.auxiliary)) continue;
-      throw Error(std::string(flag) + " says where an auxiliary tensor lies, and the epilogue has none: " +
+      throw Error(std::string(flag) + " says where an auxiliary tensor lies, but the epilogue has none: " +
                   "give a --variant that has one");
     }
     if (is_bias && epilogue.bias == gemm::Bias::kNone)
       throw Error(
-          "--bias-length says how long the bias is, and there is none: give --bias column or --bias row");
+          "--bias-length says how long the bias is, but there is none: give --bias column or --bias row");
     if (!is_bias && epilogue.beta == 0)
-      throw Error(std::string(flag) + " says where C lies, and C is not read: give a --beta that is not 0");
+      throw Error(std::string(flag) + " says where C lies, but C is not read: give a --beta that is not 0");
   }
   options.form.in_place = options.in_place;
   options.form.c_pitch = options.c_pitch;
@@ -184,7 +184,7 @@ void apply_emulator_options(const Options& options, const DeviceInfo& device, co
                              "--strict", "--trace-ctas-per-sm"}) {
       if (app.get_option(flag)->count() > 0)
         throw Error(
-            fmt::format("{} belongs to the emulator and this program was built for the GPU: use tools/run "
+            fmt::format("{} belongs to the emulator, but this program was built for the GPU: use tools/run "
                         "--backend emulator",
                         flag));
     }
@@ -206,7 +206,7 @@ void choose_by(const std::vector<Entry>& entries, const Options& options) {
   const auto chooses = [](const Entry& entry) { return entry.step->variants.front().choose != nullptr; };
   if (std::none_of(entries.begin(), entries.end(), chooses))
     throw Error(fmt::format(
-        "--by-arithmetic is for a step that chooses by shape, as 22_peak does, and {} has one plan only",
+        "--by-arithmetic is for a step that chooses by shape, as 22_peak does, but {} has only one plan",
         entries.front().step->name));
   gemm::choosing = gemm::Choosing::kByArithmetic;
 }
@@ -235,8 +235,8 @@ void refuse_timing_options(const CLI::App& app, const DeviceInfo& device, bool p
     if (flag == "--quick" && planned) continue;  // one seed
     if (app.get_option(flag)->count() > 0)
       throw Error(fmt::format(
-          "{} says how to time, and nothing is timed: {}", flag,
-          device.is_emulator ? "the emulator says nothing about speed" : "take --time, or leave it out"));
+          "{} says how to time, but nothing is timed: {}", flag,
+          device.is_emulator ? "the emulator says nothing about speed" : "add --time, or leave it out"));
   }
 }
 
@@ -272,8 +272,8 @@ void refuse_several_tensors(const std::vector<Entry>& entries) {
   for (const Entry& entry : entries) {
     if (tensors_of(entry) == tensors_of(entries.front())) continue;
     throw Error(
-        fmt::format("{} and {} have different tensors in their epilogues, and a race is about one problem: "
-                    "name variants with the same",
+        fmt::format("{} and {} have different tensors in their epilogues, but a race is about one problem: "
+                    "name variants with the same tensors",
                     entries.front().variant->name, entry.variant->name));
   }
 }
@@ -284,7 +284,7 @@ void refuse_several_types(const std::vector<Entry>& entries) {
   for (const Entry& entry : entries) {
     if (entry.variant->types.same_elements(first.types)) continue;
     throw Error(fmt::format(
-        "{} multiplies {} and {} multiplies {}, and a race is about one problem: name variants of one type",
+        "{} multiplies {} and {} multiplies {}, but a race is about one problem: name variants of one type",
         first.name, to_string(first.types), entry.variant->name, to_string(entry.variant->types)));
   }
 }
@@ -300,7 +300,7 @@ int execute(const Selection& selection, Options options, const CLI::App& app) {
   apply_emulator_options(options, device, app);
   if (options.inject_faults && !shapes.empty())
     throw Error(fmt::format(
-        "--inject-faults takes a shape of its own, one that every kind of damage fits: leave out {}",
+        "--inject-faults uses a shape of its own, to which every kind of damage applies: leave out {}",
         to_string(shapes.front())));
   if (shapes.empty() && !options.trace.path.empty())
     shapes.push_back(trace_shape(*entries.front().variant, options.sms, device.is_emulator));

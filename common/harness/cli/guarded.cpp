@@ -50,12 +50,12 @@ int guarded(const std::function<int()>& body) {
     status = refuse(
         is_output ? lost_output(error.code())
         : is_thread
-            ? "no further thread can be started: ulimit -u and ulimit -v say what this process may have"
+            ? "no further thread can be started: ulimit -u and ulimit -v limit what this process may have"
             : error.what());
   } catch (const std::exception& error) {
     status = refuse(error.what());
   } catch (...) {  // a reader's host code may throw a number
-    status = refuse("an exception that is no std::exception was thrown and not caught");
+    status = refuse("an exception that is not a std::exception was thrown and not caught");
   }
   try {
     finish_output();

@@ -35,8 +35,8 @@ std::string in_words(const CLI::ParseError& error) {
   if (const std::size_t at = message.find(": 1 required "); at != std::string::npos)
     return message.substr(0, at) + " needs a value";
   if (const std::size_t at = message.find(" was given a disallowed flag override"); at != std::string::npos)
-    return fmt::format("{}{} takes no value: give it, or leave it out", message[0] == '-' ? "" : "--",
-                       message.substr(0, at));
+    return fmt::format("{}{} takes no value: write it without one, or leave it out",
+                       message[0] == '-' ? "" : "--", message.substr(0, at));
   if (dynamic_cast<const CLI::ConversionError*>(&error) == nullptr) return message;
   const std::size_t from = message.find("--");
   const std::size_t equals = message.find(" = ");
@@ -131,7 +131,7 @@ std::string parse_sentence(const CLI::App& app, const std::vector<std::string>& 
 
 void add_common_flags(CLI::App& app) {
   app.set_version_flag("--version", fmt::format("{}: {}", app.get_name(), build_description()),
-                       "Print which sources this program was built from, and when");
+                       "Print from which sources this program was built, and when");
   refuse_values_of_flags(app);
 }
 

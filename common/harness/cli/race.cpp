@@ -84,7 +84,7 @@ Record time_all(const std::vector<Entry>& entries, const std::vector<gemm::Shape
     timing.form.capacity = parse_capacity(options.groups);
     if (parse_placement(options.groups) != 0)
       throw Error(fmt::format(
-          "{} places groups anywhere, and a race is about rows of one A: leave out the @ and what follows it",
+          "{} places groups anywhere, but a race is about rows of one A: leave out the @ and what follows it",
           options.groups));
     record.shapes.push_back(time_shape(shape, contestants, timing));
     if (!options.groups.empty()) record.shapes.back().epilogue = "groups " + options.groups;
@@ -189,7 +189,7 @@ void time_population(const Entry& entry, const std::vector<gemm::Shape>& shapes,
     record_choice(entry, raced);
     record.rounds = std::max(record.rounds, static_cast<int>(raced.contestants.front().samples_us.size()));
     const ContestantRecord& chosen = raced.contestants.front();
-    fmt::print("{:>18}  {:>10}  {:.3f} of cuBLASLt, {}; screened fastest: {}\n", to_string(shape),
+    fmt::print("{:>18}  {:>10}  {:.3f} x cuBLASLt, {}; fastest in the screening: {}\n", to_string(shape),
                human_time(chosen.median_us), chosen.to_cublaslt.median, chosen.chosen, finalists[1].variant);
     std::fflush(stdout);
     if (options.json.empty()) continue;

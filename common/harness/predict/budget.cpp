@@ -319,9 +319,10 @@ std::string render(const Budget& budget, const gemm::Step& step, const gemm::Var
   line("work", fmt::format("{:.4g} GFLOP; whole tiles compute {:.1f} % more", budget.flop * 1e-9,
                            100 * (budget.padded_flop / budget.flop - 1)));
   line("bytes",
-       fmt::format("{} if A, B and D move once ({:.0f} FLOP per byte); {} asked of L2 ({:.0f} FLOP per byte)",
-                   human_bytes(budget.compulsory_bytes), budget.flop / budget.compulsory_bytes,
-                   human_bytes(budget.requested_bytes), budget.flop / budget.requested_bytes));
+       fmt::format(
+           "{} if A, B and D move once ({:.0f} FLOP per byte); {} requested from L2 ({:.0f} FLOP per byte)",
+           human_bytes(budget.compulsory_bytes), budget.flop / budget.compulsory_bytes,
+           human_bytes(budget.requested_bytes), budget.flop / budget.requested_bytes));
   if (budget.workspace_bytes == 0) line("workspace", "none: no tile is divided among CTAs");
   if (budget.workspace_bytes > 0)
     line("workspace", fmt::format("{} of device memory for each stream that launches it",
@@ -336,7 +337,8 @@ std::string render(const Budget& budget, const gemm::Step& step, const gemm::Var
                                  human_time(budget.seconds), human_tflops(budget.flop / budget.seconds),
                                  100 * budget.peak_share, unit_name(budget.unit)));
   if (limiter == kL2)
-    line("", "shorter where SMs ask for the same lines at the same time: the L2 then answers them together");
+    line("",
+         "shorter if SMs request the same lines at the same time, because the L2 then merges the requests");
   return text;
 }
 

@@ -151,9 +151,10 @@ std::string human_table(const Record& record) {
     if (find_if(shape, is_reference) == nullptr) {
       text += "  cuBLASLt did not run, so there are no ratios and no verdicts\n";
     } else if (rounds < kMinRounds) {
-      text +=
-          fmt::format("  fewer than {} rounds: no 95 % interval, no verdict (the ratios show the extremes)\n",
-                      kMinRounds);
+      text += fmt::format(
+          "  there were fewer than {} rounds, so there is no 95 % interval and no verdict (the ratios show "
+          "the extremes)\n",
+          kMinRounds);
     }
   }
   return text;

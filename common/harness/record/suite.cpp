@@ -161,7 +161,9 @@ std::string human_table(const SuiteRecord& suite) {
   if (summaries.empty()) return text + "cuBLASLt did not run, so there are no ratios and no means\n";
   text += fmt::format("  {:<{}}  {:<24}  {}\n", "speed / cuBLASLt", kEntryWidth, "geometric mean", "worst");
   for (const SuiteSummary& summary : summaries) text += summary_line(summary, suite.burst.shapes.size());
-  text += "  the mean is over the burst shapes, each counts once; the worst is of both modes\n";
+  text +=
+      "  the mean is over the shapes in burst mode, each of which counts once; the worst is over both "
+      "modes\n";
   const bool few =
       std::any_of(suite.burst.shapes.begin(), suite.burst.shapes.end(),
                   [](const ShapeRecord& s) { return s.contestants.front().samples_us.size() < kMinRounds; });

@@ -36,7 +36,7 @@ std::vector<std::string> surprises(const DeviceInfo& device, const Card& card) {
   const int documented_sms = documented_h200().sm_count;
   if (device.compute_capability != kHopper)
     found.push_back(fmt::format(
-        "{} is not a Hopper (compute capability {}): the docs' numbers and predictions are not about it",
+        "{} is not a Hopper (compute capability {}): the numbers and predictions in docs do not apply to it",
         device.name, compute_capability(device)));
   if (card.is_divided) {
     found.push_back(
@@ -44,23 +44,24 @@ std::vector<std::string> surprises(const DeviceInfo& device, const Card& card) {
                     "and clock with it",
                     device.sm_count));
   } else if (device.compute_capability == kHopper && device.sm_count != documented_sms) {
-    found.push_back(fmt::format(
-        "{} SMs, where the docs' H200 has {}: waves end elsewhere, and the peak is {:.0f} % of that one's",
-        device.sm_count, documented_sms, 100.0 * device.sm_count / documented_sms));
+    found.push_back(
+        fmt::format("this GPU has {} SMs, and the H200 in docs has {}: its waves end elsewhere, and its peak "
+                    "is {:.0f} % of the H200's",
+                    device.sm_count, documented_sms, 100.0 * device.sm_count / documented_sms));
   }
   if (card.is_shared)
     found.emplace_back(
-        "a virtual GPU (vGPU), which other virtual machines use in turns: times may scatter and clocks may "
-        "not be known");
+        "this is a virtual GPU (vGPU), which other virtual machines use in turn: times may scatter and "
+        "clocks may be unknown");
   if (card.power_limit_w > 0 && card.power_limit_w < card.default_power_limit_w) {
     found.push_back(
-        fmt::format("the power limit is set to {:.0f} W, {:.0f} W is this card's default: large shapes and "
-                    "sustained runs get slower",
+        fmt::format("the power limit is set to {:.0f} W, but this card's default is {:.0f} W: large shapes "
+                    "and sustained runs become slower",
                     card.power_limit_w, card.default_power_limit_w));
   } else if (device.compute_capability == kHopper && card.power_limit_w > 0 &&
              card.power_limit_w < kDocumentedPowerW) {
     found.push_back(
-        fmt::format("this card is built for {:.0f} W, the docs' H200 for {:.0f} W: large shapes and "
+        fmt::format("this card is built for {:.0f} W, and the H200 in docs for {:.0f} W: large shapes and "
                     "sustained runs are slower",
                     card.power_limit_w, kDocumentedPowerW));
   }
@@ -75,25 +76,25 @@ std::vector<std::string> surprises(const Conditions& conditions, TimingMode mode
   std::vector<std::string> found;
   if (throttled_by("software_thermal") || throttled_by("hardware_thermal")) {
     found.push_back(
-        fmt::format("the GPU was too hot ({:.0f} C) and slowed down to {:.0f} MHz: its times count for this "
-                    "temperature only",
+        fmt::format("the GPU was too hot ({:.0f} C) and slowed down to {:.0f} MHz: its times hold only for "
+                    "this temperature",
                     conditions.temperature_c_max, conditions.sm_clock_mhz_min));
   }
   if (throttled_by("hardware_power_brake"))
     found.emplace_back(
-        "the machine told the GPU to brake (power supply): its times count for this moment only");
+        "the machine told the GPU to slow down (power supply): its times hold only for this moment");
   if (throttled_by("hardware_slowdown") && !throttled_by("hardware_thermal") &&
       !throttled_by("hardware_power_brake"))
     found.emplace_back(
-        "the GPU's hardware slowed it down and does not say why: its times count for this moment only");
+        "the GPU's hardware slowed it down and does not say why: its times hold only for this moment");
   if (throttled_by("application_clocks"))
     found.push_back(
-        fmt::format("somebody has fixed this card's clock (application clocks): it ran at {:.0f} MHz at most",
+        fmt::format("this card's clock has been fixed (application clocks): it ran at {:.0f} MHz at most",
                     conditions.sm_clock_mhz_max));
   if (mode == TimingMode::kBurst && throttled_by("power_cap"))
     found.push_back(
-        fmt::format("the power limit held the clock down to {:.0f} MHz although this is burst mode: one "
-                    "launch is long enough to reach it",
+        fmt::format("the power limit held the clock down to {:.0f} MHz, although this is burst mode: a "
+                    "single launch is long enough to reach the limit",
                     conditions.sm_clock_mhz_min));
   return found;
 }

@@ -106,8 +106,8 @@ void print_gpu_overhead(const gemm::Step& step, const gemm::Variant& variant, co
   const double traced = record.contestants.front().median_us;
   if (options.untraced.empty()) {
     fmt::print(
-        "  overhead: the traced build takes {:.1f} us; with the record of the ordinary build "
-        "(--trace-untraced, as tools/run passes it) it can be told\n",
+        "  overhead: the traced build takes {:.1f} us; to compare it with the ordinary build, pass that "
+        "build's record (--trace-untraced; tools/run does so)\n",
         traced);
     return;
   }
@@ -173,7 +173,7 @@ int run_trace(const gemm::Step& step, const gemm::Variant& variant, const gemm::
     print_tensor_cores(data);
     fmt::print(
         "  overhead: the launch took the emulator {:.2f} s with recording and {:.2f} s without; the times "
-        "above are the model's in both\n",
+        "above are the model's in both cases\n",
         traced_seconds, untraced_seconds);
   } else {
     print_gpu_overhead(step, variant, shape, options);

@@ -114,20 +114,20 @@ class Explainer {
     });
     for (const std::int64_t winner : taken.winners(samples_.size())) {
       if (!of_several) break;
-      found_.push_back(
-          fmt::format("the rows of all these groups are A times the B of group {0}, whatever group they are "
-                      "of: the coordinate (or the address) that B is loaded from does not depend on the "
-                      "group. The B of group g begins {1} rows of B (N) after that of group g - 1",
-                      winner, rules.n()));
+      found_.push_back(fmt::format(
+          "the rows of all these groups are A times the B of group {0}, although they belong to different "
+          "groups: the coordinate (or the address) from which B is loaded does not depend on the group. The "
+          "B of group g begins {1} rows of B (N) after the B of group g - 1",
+          winner, rules.n()));
     }
     if (!found_.empty()) return;
     for (const std::int64_t winner : distances.winners(samples_.size())) {
       const int distance = static_cast<int>(winner) - (groups - 1);
       const int right = rules.group_of(samples_.front().row);
-      found_.push_back(
-          fmt::format("rows of group {} are A times the B of group {}: a tile of that group was stored past "
-                      "the group's last row, or the tile was taken for one of another group",
-                      right, right + distance));
+      found_.push_back(fmt::format(
+          "rows of group {0} are A times the B of group {1}: either a tile of group {1} was stored past that "
+          "group's last row, or a tile of group {0} was taken for a tile of group {1}",
+          right, right + distance));
     }
   }
 
@@ -175,7 +175,7 @@ class Explainer {
           gemm::Activation::kGeluErf, gemm::Activation::kSilu}) {
       other.activation = activation;
       if (asked.activation != gemm::Activation::kNone && found_.empty())
-        try_epilogue(other, fmt::format("the activation is {}, and {} is asked for.", to_string(activation),
+        try_epilogue(other, fmt::format("the activation is {} instead of {}.", to_string(activation),
                                         to_string(asked.activation)));
     }
     try_source(none, "beta * C is missing.");
@@ -187,8 +187,10 @@ class Explainer {
           std::pair(0, 64), std::pair(0, -64), std::pair(64, 0), std::pair(-64, 0)}) {
       const auto moved = [&, i = rows, j = columns](int row, int column) { return c(row + i, column + j); };
       const bool of_subtile = std::abs(rows + columns) == 64;
-      try_source(moved, of_subtile ? "C of the neighbouring subtile of 64 x 64 is added."
-                                   : "C of the neighbouring tile is added.");
+      try_source(moved,
+                 of_subtile
+                     ? "C of the neighbouring subtile of 64 x 64 is added instead of the subtile's own."
+                     : "C of the neighbouring tile is added instead of the tile's own.");
     }
     try_source(
         [&](int row, int column) {
@@ -202,16 +204,17 @@ class Explainer {
             const std::int64_t index = static_cast<std::int64_t>(row) * shape_.n + column;
             return c(static_cast<int>(index / rules.c.columns), static_cast<int>(index % rules.c.columns));
           },
-          "C is read with the row pitch of D, not with its own.");
+          "C is read with the row pitch of D instead of its own.");
     }
     try_bias(none, "the bias is missing.");
     try_bias([&](int row, int column) { return bias(column, row); },
-             "the bias is indexed by the row where it must be the column, or the other way round.");
+             "the bias is indexed by the row instead of the column, or the other way round.");
     try_bias([&](int row, int column) { return bias(row % tile_m_, column % tile_n_); },
-             "the bias is indexed inside the tile: the tile's corner is not added.");
+             "the bias is indexed inside the tile: the row or column where the tile begins is not added to "
+             "the index.");
     for (const int by : {8, -8, 1, -1})
       try_bias([&](int row, int column) { return bias(row + by, column + by); },
-               "the bias is off by a few elements.");
+               "the bias is read a few elements too early or too late.");
   }
 
   /// Would a kernel whose accumulator ends at `sum` have stored what sample holds?
@@ -274,15 +277,15 @@ class Explainer {
     // Far beyond any sum of these inputs: bits that no arithmetic of theirs has made.
     if (nearly_all([&](std::size_t i) { return std::abs(gemm::to_float(got(i))) > 1e30f; })) {
       add(fmt::format(
-          "they are as large as {:.2g}, which no sum of these inputs is: the accumulators were never "
-          "initialised. Zero them, or let the first wgmma (or mma) of a tile overwrite them.",
+          "they are as large as {:.2g}, which is more than any sum of these inputs: the accumulators were "
+          "never initialised. Zero them, or let the first wgmma (or mma) of a tile overwrite them.",
           gemm::to_float(got(0))));
       return;
     }
     if (samples_.size() > 1 && nearly_all([&](std::size_t i) { return got(i).bits == got(0).bits; }))
       add(fmt::format("they all hold the same value, {}.", gemm::to_float(got(0))));
     else if (const auto offset = common_offset())
-      add(fmt::format("they are the right result plus {}, everywhere: the accumulators do not start at zero.",
+      add(fmt::format("each of them is the right result plus {}: the accumulators do not start at zero.",
                       *offset));
     if (nearly_all([&](std::size_t i) { return truncated(i); }))
       add("they are the right accumulators with the low 16 bits cut off: convert with "
@@ -345,11 +348,14 @@ class Explainer {
                  : fmt::format("Are the accumulators overwritten by k-tile {}?", start / tile_k_);
     }
     return fmt::format(
-        "That is inside of the first k-tile of {}: the accumulators are overwritten by its multiplication at "
-        "k = {}{}. Only the very first multiplication of a tile of D overwrites (scale-d 0), at k = 0; the "
-        "others add, in the first k-tile, too.",
+        "This is only a part of the first k-tile, which has {} elements of K: its multiplication at k = {} "
+        "overwrites the accumulators{}. Only the first multiplication of a tile of D, at k = 0, may "
+        "overwrite them (scale-d 0). All others must add to them, also in the first k-tile.",
         tile_k_, start,
-        start > kSlice ? fmt::format(", as by each one before it, of {} of K", kSlice) : std::string());
+        start > kSlice
+            ? fmt::format(", and so does each multiplication before it (each is {} elements of K long)",
+                          kSlice)
+            : std::string());
   }
 
   /// Of several k that fit equally well, the one a kernel is most likely to get wrong.
@@ -427,13 +433,14 @@ class Explainer {
       const auto stop = static_cast<int>(most_aligned(winners));
       if (stop > k) {
         add(
-            fmt::format("the accumulation runs on to k = {}, past K = {}, into the next row of A and B: the "
-                        "last, incomplete k-tile is not zero-filled.",
+            fmt::format("the accumulation continues to k = {}, beyond K = {} and into the next row of A and "
+                        "B: the last, incomplete k-tile is not filled with zeros.",
                         stop - 1, k));
       } else if (stop > 0) {
-        add(fmt::format(
-            "the end of K is missing: {}. Is the number of k-tiles rounded up, is the last one multiplied?",
-            k_range(stop, k)));
+        add(
+            fmt::format("the end of K is missing: {}. Is the number of k-tiles rounded up, and is the last "
+                        "one multiplied?",
+                        k_range(stop, k)));
         return;  // the same as a missing or short last piece
       }
     }
@@ -459,7 +466,7 @@ class Explainer {
     }
     if (const auto winners = replaced.winners(samples_.size()); try_replaced && !winners.empty()) {
       add(
-          fmt::format("k-tile {} is missing and k-tile {} is there twice: a stage was read before its copy "
+          fmt::format("k-tile {} is missing and k-tile {} is counted twice: a stage was read before its copy "
                       "arrived, or overwritten while it was still being read.",
                       winners.front() / tiles, winners.front() % tiles));
     }
@@ -484,9 +491,9 @@ class Explainer {
     const std::int64_t distance = dr + dc;
     const char* operand = dr == 0 ? "B" : "A";
     return fmt::format(
-        " It is right there, too: a part of {} was loaded from {} rows {} its own, or is read from there. "
-        "Look at the coordinates of that part, and at where its descriptor (or its address) begins in the "
-        "stage.",
+        " The result is right at that place as well, so it was not stored in the wrong place: a part of {} "
+        "was loaded or read from {} rows {} its own rows. Check the coordinates with which that part is "
+        "loaded, and where its descriptor (or its address) begins in the stage.",
         operand, std::abs(distance), distance < 0 ? "before" : "after");
   }
 
@@ -513,8 +520,8 @@ class Explainer {
       };
       if (!nearly_all(in_block)) continue;
       add(
-          fmt::format("each {} x {} block is transposed inside itself: look at the fragment layout (ldmatrix "
-                      "with or without .trans, rows and columns of the accumulator).",
+          fmt::format("each {} x {} block is transposed in place: check the fragment layout (ldmatrix with "
+                      "or without .trans, or the rows and columns of the accumulator).",
                       block, block));
       break;
     }
@@ -547,8 +554,9 @@ class Explainer {
     }
     if (const auto winners = pitches.winners(samples_.size()); !winners.empty()) {
       const std::int64_t columns = pitch(winners.front());
-      add(fmt::format("D is stored with a row pitch (leading dimension) of {} elements instead of N = {}{}.",
-                      columns, n, columns == m ? "; that is M" : (columns == shape_.k ? "; that is K" : "")));
+      add(fmt::format(
+          "D is stored with a row pitch (leading dimension) of {0} elements{2} instead of N = {1}.", columns,
+          n, columns == m ? " (which is M)" : (columns == shape_.k ? " (which is K)" : "")));
       return;
     }
     // By whole tiles: explain_tiles() says so in its words.
@@ -561,8 +569,8 @@ class Explainer {
       const std::int64_t c = winners.front() % kReach;
       if (whole_tiles(r, c)) return;
       add(
-          fmt::format("D(row, column) holds the result for D(row ^ {}, column ^ {}): a swizzle that only one "
-                      "side applies, or neighbours exchanged.",
+          fmt::format("D(row, column) holds the result for D(row ^ {}, column ^ {}): either only one side "
+                      "applies a swizzle, or neighbours are exchanged.",
                       r, c));
       return;
     }
@@ -570,8 +578,8 @@ class Explainer {
       const auto [dr, dc] = shift(winners.front());
       if (whole_tiles(dr, dc)) return;
       add(fmt::format(
-          "D(row, column) holds the result for D(row {} {}, column {} {}): operands or results are off by "
-          "that much.{}",
+          "D(row, column) holds the result for D(row {} {}, column {} {}): the operands or the results are "
+          "shifted by that much.{}",
           dr < 0 ? '-' : '+', std::abs(dr), dc < 0 ? '-' : '+', std::abs(dc), loaded_twice(dr, dc)));
     }
   }
@@ -638,13 +646,13 @@ class Explainer {
     if (sums_fit([&](const Element& element) {
           return sum(element.row, element.row / tile_m_ * tile_m_ + element.column % tile_n_);
         })) {
-      add("the tiles of B begin at the row of D's tile, which is A's, instead of at its column: the copies "
-          "of B have a wrong coordinate, and those of A are right.");
+      add("the tiles of B begin at the row of D's tile, as those of A do, instead of at its column: a "
+          "coordinate is wrong in the copies of B, and the copies of A are right.");
     } else if (sums_fit([&](const Element& element) {
                  return sum(element.column / tile_n_ * tile_n_ + element.row % tile_m_, element.column);
                })) {
-      add("the tiles of A begin at the column of D's tile, which is B's, instead of at its row: the copies "
-          "of A have a wrong coordinate, and those of B are right.");
+      add("the tiles of A begin at the column of D's tile, as those of B do, instead of at its row: a "
+          "coordinate is wrong in the copies of A, and the copies of B are right.");
     }
   }
 
@@ -668,14 +676,14 @@ class Explainer {
         if (tile_holds(tile, other, columns, true)) {
           add(fmt::format(
               "tile {} holds its own result plus that of tile {}: the accumulators were not zeroed between "
-              "two work tiles (the first multiplication of a tile overwrites them: scale-d is 0).",
+              "two work tiles (the first multiplication of a tile must overwrite them: scale-d 0).",
               name(tile), name(other)));
           return;
         }
         if (tile_holds(tile, other, columns, false)) {
           add(
-              fmt::format("tile {} holds the result of tile {}: it was loaded for one work tile and stored "
-                          "as another, or the work tile's row and column are exchanged.",
+              fmt::format("tile {} holds the result of tile {}: either it was loaded for one work tile and "
+                          "stored as another, or the row and the column of the work tile are exchanged.",
                           name(tile), name(other)));
           return;
         }
@@ -772,12 +780,13 @@ class Explainer {
         for (int instead = 0; instead <= k_tiles; ++instead) {
           if (instead == gone || !fits(gone, instead, length)) continue;
           add(fmt::format(
-              "in tile ({}, {}) {} {} missing, and {}: a part of the tile is multiplied at a k that is not "
-              "its own. Where it begins in the middle of its range, it goes on at the range's beginning, not "
-              "past its end.",
+              "in tile ({}, {}), {} {} missing, and {}: a part of the tile is multiplied at the wrong k. A "
+              "work tile that begins in the middle of its range must continue at the beginning of the range, "
+              "not past its end.",
               row0 / tile_m_, column0 / tile_n_, words(gone, length), length == 1 ? "is" : "are",
-              instead == k_tiles ? "what is multiplied instead lies after K"
-                                 : words(instead, length) + (length == 1 ? " is" : " are") + " there twice"));
+              instead == k_tiles
+                  ? "columns beyond K are multiplied instead"
+                  : words(instead, length) + (length == 1 ? " is" : " are") + " counted twice"));
           return;
         }
       }
@@ -799,9 +808,9 @@ class Explainer {
       });
       if (!fits) continue;
       add(
-          fmt::format("the values past the end of K were not zero: columns {} to {} of the last, "
-                      "incomplete k-tile {} (k = {} to {}) are those of k-tile {}, which lay in the same "
-                      "registers or stage before. Set them to zero in every k-tile, not once.",
+          fmt::format("the values beyond K were not zero: columns {} to {} of the last, incomplete k-tile {} "
+                      "(k = {} to {}) still hold values of k-tile {}, which was in the same registers or "
+                      "stage before. Set them to zero in every k-tile, not only once.",
                       inside, tile_k_ - 1, last, shape_.k, (last + 1) * tile_k_ - 1, other));
       return;
     }
@@ -818,20 +827,21 @@ class Explainer {
          [](int row, int k) {
            return Element{row, k};
          }},
-        {"the 8 x 8 blocks of {} at (rows 0-7, k 8-15) and (rows 8-15, k 0-7) of each 16 x 16 are exchanged: "
-         "matrices 1 and 2 of ldmatrix.x4",
+        {"in each 16 x 16 block of {}, the 8 x 8 blocks at (rows 0-7, k 8-15) and (rows 8-15, k 0-7) are "
+         "exchanged: they are matrices 1 and 2 of ldmatrix.x4",
          [](int row, int k) {
            return Element{(row & ~8) | (k & 8), (k & ~8) | (row & 8)};
          }},
-        {"k 0-7 and k 8-15 of each 16 are exchanged in {}",
+        {"in {}, k 0-7 and k 8-15 of every 16 are exchanged",
          [](int row, int k) {
            return Element{row, k ^ 8};
          }},
-        {"rows 0-7 and rows 8-15 of each 16 are exchanged in {}",
+        {"in {}, rows 0-7 and rows 8-15 of every 16 are exchanged",
          [](int row, int k) {
            return Element{row ^ 8, k};
          }},
-        {"each 8 x 8 block of {} is transposed: ldmatrix with or without .trans", [](int row, int k) {
+        {"each 8 x 8 block of {} is transposed: ldmatrix has .trans where it must not, or lacks it",
+         [](int row, int k) {
            return Element{(row & ~7) | (k & 7), (k & ~7) | (row & 7)};
          }}};
     const int padded = gemm::ceil_div(shape_.k, 16) * 16;
@@ -850,9 +860,8 @@ class Explainer {
         if (!fits) continue;
         const std::string of_a = fmt::format(fmt::runtime(a.words), "A");
         const std::string of_b = fmt::format(fmt::runtime(b.words), "B");
-        add(fmt::format(
-            "{}{}{}. Look at the address that each lane gives, and at the order of the registers.", of_a,
-            of_a.empty() || of_b.empty() ? "" : ", and ", of_b));
+        add(fmt::format("{}{}{}. Check the address that each lane gives, and the order of the registers.",
+                        of_a, of_a.empty() || of_b.empty() ? "" : ", and ", of_b));
         return;
       }
     }
@@ -882,8 +891,8 @@ class Explainer {
         };
         const int distance = of_a == kRows ? of_b : of_a;
         add(
-            fmt::format("{}{}{}: stride_bytes of the descriptor is {} eighths of what it must be (1024 with "
-                        "the 128-byte swizzle).",
+            fmt::format("{}{}{}: the descriptor's stride_bytes is {}/8 of what it must be (1024 with the "
+                        "128-byte swizzle).",
                         of_a == kRows ? "" : words("A", of_a), of_a == kRows || of_b == kRows ? "" : ", and ",
                         of_b == kRows ? "" : words("B", of_b), distance));
         return;
@@ -912,7 +921,7 @@ class Explainer {
     const auto fits = [&](const Starts& a, const Starts& b) {
       return sums_fit([&](const Element& element) { return sum(element, a, b); });
     };
-    const std::string where = fmt::format("in every k-tile of {}", tile_k_);
+    const std::string where = fmt::format("in every k-tile of {} columns,", tile_k_);
     for (int i = 0; i < slices; ++i) {
       Starts less = right;
       less.erase(less.begin() + i);
@@ -946,7 +955,7 @@ class Explainer {
         if ((a_step == kSlice && b_step == kSlice) || !fits(a, b)) continue;
         const std::string of_a = a_step == kSlice ? "" : words("A", a_step);
         const std::string of_b = b_step == kSlice ? "" : words("B", b_step);
-        add(fmt::format("{} {}{}{}: look at the step along K of the descriptor or the address.", where, of_a,
+        add(fmt::format("{} {}{}{}: check the step along K of the descriptor or the address.", where, of_a,
                         of_a.empty() || of_b.empty() ? "" : ", and ", of_b));
         return;
       }
@@ -958,7 +967,7 @@ class Explainer {
         changed[static_cast<std::size_t>(i)] = kSlice * other;
         for (const int which : {0, 1, 2}) {
           if (!fits(which == 1 ? right : changed, which == 0 ? right : changed)) continue;
-          add(fmt::format("{} the k16 slice {} of {} is skipped, and slice {} is there twice.", where, i,
+          add(fmt::format("{} the k16 slice {} of {} is skipped, and slice {} is used twice.", where, i,
                           which == 0   ? "A"
                           : which == 1 ? "B"
                                        : "both operands",
@@ -983,7 +992,7 @@ class Explainer {
     std::string words() const {
       const std::string formula = bytes == 128 ? "row % 8" : bytes == 64 ? "row / 2 % 4" : "row / 4 % 2";
       return other == 0
-                 ? fmt::format("the {}-byte swizzle (16-byte unit ^ {}) is applied by one side only", bytes,
+                 ? fmt::format("only one side applies the {}-byte swizzle (16-byte unit ^ {})", bytes,
                                formula)
                  : fmt::format("one side applies the {}-byte swizzle and the other the {}-byte swizzle",
                                bytes, other);
@@ -1000,8 +1009,8 @@ class Explainer {
       };
       if (!nearly_all(stored)) continue;
       add(
-          fmt::format("each row's columns of D are exchanged in units of 8, by row: {}, where the tile of D "
-                      "is written or where it is stored from.",
+          fmt::format("in each row of D, units of 8 columns are exchanged, depending on the row: {}. Check "
+                      "where the tile of D is written and where it is stored from.",
                       swizzle.words()));
       return;
     }
@@ -1024,9 +1033,9 @@ class Explainer {
           return sum;
         });
         if (!fits) continue;
-        const std::string of_a = a == &none ? "" : "in the rows of A " + a->words();
-        const std::string of_b = b == &none ? "" : "in the rows of B " + b->words();
-        add(fmt::format("{}{}{}: where the tile is written, or where it is read from.", of_a,
+        const std::string of_a = a == &none ? "" : "in the rows of A, " + a->words();
+        const std::string of_b = b == &none ? "" : "in the rows of B, " + b->words();
+        add(fmt::format("{}{}{}. Check where the tile is written and where it is read from.", of_a,
                         of_a.empty() || of_b.empty() ? "" : ", and ", of_b));
         return;
       }
@@ -1057,8 +1066,8 @@ class Explainer {
       });
       if (!fits) continue;
       add(
-          fmt::format("{} loaded with exchanged coordinates: from (row, k) instead of (k, row), the "
-                      "innermost coordinate first.",
+          fmt::format("{} loaded with exchanged coordinates, (row, k) instead of (k, row): the innermost "
+                      "coordinate comes first.",
                       which == 0   ? "A is"
                       : which == 1 ? "B is"
                                    : "A and B are"));
@@ -1086,8 +1095,8 @@ class Explainer {
         return false;
       });
       if (!stored) continue;
-      add("tiles of D are stored with exchanged coordinates: at (row, column) instead of (column, row), the "
-          "innermost coordinate first.");
+      add("tiles of D are stored with exchanged coordinates, (row, column) instead of (column, row): the "
+          "innermost coordinate comes first.");
       return;
     }
   }

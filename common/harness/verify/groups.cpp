@@ -51,8 +51,10 @@ std::int64_t parse_number(const std::string& text, const std::string& whole) {
   std::int64_t value = 0;
   const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (text.empty() || status == std::errc::invalid_argument || end != text.data() + text.size())
-    throw Error(fmt::format(
-        "'{}' says no groups: write their sizes, 300,0,7, or a number and a distribution, 40:zipf", whole));
+    throw Error(
+        fmt::format("'{}' does not describe groups: write their sizes, for example 300,0,7, or a number and "
+                    "a distribution, for example 40:zipf",
+                    whole));
   if (status == std::errc::result_out_of_range)
     throw Error(fmt::format("the number {} in {} is too large", text, whole));
   return value;
@@ -103,17 +105,19 @@ std::vector<gemm::GroupRows> place_groups(const std::vector<std::int64_t>& sizes
   std::int64_t row = 0;
   for (std::size_t i = 0; i < sizes.size(); ++i) {
     if (sizes[i] < 0)
-      throw Error(fmt::format("group {} has {} rows: a group has none, or more", i, sizes[i]));
+      throw Error(fmt::format("group {} has {} rows: a group must have at least 0", i, sizes[i]));
     if (sizes[i] > kMaxDimension || row + sizes[i] > kMaxDimension)
-      throw Error(fmt::format("group {} ends after row {}: all groups together have at most so many rows", i,
-                              kMaxDimension));
+      throw Error(
+          fmt::format("group {} ends after row {}: all groups together may have at most that many rows", i,
+                      kMaxDimension));
     if (i > 0) row += guard_rows;
     groups.push_back({static_cast<int>(row), static_cast<int>(row + sizes[i])});
     row += sizes[i];
   }
   if (row != m)
-    throw Error(fmt::format("the groups have {} rows{}, and M is {}: M counts the rows of all groups", row,
-                            guard_rows > 0 ? " with the guard rows between them" : "", m));
+    throw Error(
+        fmt::format("the groups have {} rows{}, but M is {}: M must be the number of rows of all groups", row,
+                    guard_rows > 0 ? " with the guard rows between them" : "", m));
   return groups;
 }
 
@@ -122,16 +126,17 @@ std::vector<gemm::GroupRows> place_masked_groups(const std::vector<std::int64_t>
   std::vector<gemm::GroupRows> groups;
   for (std::size_t i = 0; i < sizes.size(); ++i) {
     if (sizes[i] < 0 || sizes[i] > capacity)
-      throw Error(fmt::format("group {} has {} rows, and room for {}: a count must be 0 to the capacity", i,
-                              sizes[i], capacity));
+      throw Error(fmt::format("group {} has {} rows, but room for {}: a count must be from 0 to the capacity",
+                              i, sizes[i], capacity));
     const int begin = static_cast<int>(i) * capacity;
     groups.push_back({begin, begin + static_cast<int>(sizes[i])});
   }
   const std::int64_t rows = static_cast<std::int64_t>(sizes.size()) * capacity;
   if (rows != m)
-    throw Error(fmt::format(
-        "{} groups have room for {} rows each, which is {} rows, and M is {}: M counts the rows of all rooms",
-        sizes.size(), capacity, rows, m));
+    throw Error(
+        fmt::format("{} groups have room for {} rows each, which is {} rows in all, but M is {}: M must be "
+                    "the number of rows for which there is room",
+                    sizes.size(), capacity, rows, m));
   return groups;
 }
 
@@ -140,7 +145,7 @@ int parse_capacity(const std::string& text) {
   if (slash == std::string::npos) return 0;
   const std::int64_t capacity = parse_number(text.substr(slash + 1), text);
   if (capacity < 1 || capacity > kMaxDimension)
-    throw Error(fmt::format("the capacity in {} must be 1 to {}", text, kMaxDimension));
+    throw Error(fmt::format("the capacity in {} must be from 1 to {}", text, kMaxDimension));
   return static_cast<int>(capacity);
 }
 
@@ -152,8 +157,8 @@ std::vector<gemm::GroupRows> parse_masked_groups(const std::string& text, int m)
   const std::string before = text.substr(0, text.find('/'));
   if (before.find('+') != std::string::npos)
     throw Error(
-        fmt::format("{} says guard rows and a capacity: what a group leaves of its room is guarded anyhow, "
-                    "so leave out the +",
+        fmt::format("{} gives guard rows and a capacity: the rows that a group leaves empty are guarded "
+                    "anyway, so leave out the +",
                     text));
   const std::vector<std::string> parts = split_at(before, ':');
   std::vector<std::int64_t> sizes;
@@ -163,13 +168,13 @@ std::vector<gemm::GroupRows> parse_masked_groups(const std::string& text, int m)
   }
   const std::int64_t groups = parse_number(parts[0], text);
   if (groups < 1 || groups > kMostGroups)
-    throw Error(fmt::format("the number of groups in {} must be 1 to {}", text, kMostGroups));
+    throw Error(fmt::format("the number of groups in {} must be from 1 to {}", text, kMostGroups));
   const std::int64_t seed = parts.size() > 2 ? parse_number(parts[2], text) : 1;
   const std::int64_t rows = parts.size() > 3 ? parse_number(parts[3], text) : (m + 1) / 2;
   if (parts.size() > 4 || seed < 0 || rows < 0 || rows > kMaxDimension)
     throw Error(
-        fmt::format("'{}' says no groups: write a number, a distribution, a seed, all rows and the capacity, "
-                    "40:zipf:3:500/64",
+        fmt::format("'{}' does not describe groups: write a number, a distribution, a seed, the number of "
+                    "all rows and the capacity, for example 40:zipf:3:500/64",
                     text));
   sizes = draw_groups(static_cast<int>(groups), static_cast<int>(rows), parse_distribution(parts[1]),
                       static_cast<std::uint64_t>(seed));
@@ -185,8 +190,7 @@ std::uint64_t parse_placement(const std::string& text) {
   const std::int64_t seed = parse_number(text.substr(at + 1), text);
   if (seed < 1) throw Error(fmt::format("the seed after the @ in {} must be at least 1", text));
   if (text.find('/') != std::string::npos)
-    throw Error(
-        fmt::format("{} says groups that lie anywhere and a capacity: leave out the @ or the /", text));
+    throw Error(fmt::format("{} gives a placement and a capacity: leave out the @ or the /", text));
   return static_cast<std::uint64_t>(seed);
 }
 
@@ -198,7 +202,7 @@ std::vector<gemm::GroupRows> parse_groups(const std::string& whole, int m) {
   const std::size_t plus = std::min(text.find('+'), text.size());
   const std::int64_t guards = plus < text.size() ? parse_number(text.substr(plus + 1), text) : 0;
   if (guards < 0 || guards > kMaxDimension)
-    throw Error(fmt::format("the number of guard rows in {} must be 0 to {}", text, kMaxDimension));
+    throw Error(fmt::format("the number of guard rows in {} must be from 0 to {}", text, kMaxDimension));
   const auto guard_rows = static_cast<int>(guards);
   const std::vector<std::string> parts = split_at(text.substr(0, plus), ':');
   std::vector<std::int64_t> sizes;
@@ -208,15 +212,16 @@ std::vector<gemm::GroupRows> parse_groups(const std::string& whole, int m) {
   }
   const std::int64_t groups = parse_number(parts[0], text);
   if (groups < 1 || groups > kMostGroups)
-    throw Error(fmt::format("the number of groups in {} must be 1 to {}", text, kMostGroups));
+    throw Error(fmt::format("the number of groups in {} must be from 1 to {}", text, kMostGroups));
   const std::int64_t seed = parts.size() == 3 ? parse_number(parts[2], text) : 1;
   if (parts.size() > 3 || seed < 0)
-    throw Error(
-        fmt::format("'{}' says no groups: write a number, a distribution and a seed, 40:zipf:3", text));
+    throw Error(fmt::format(
+        "'{}' does not describe groups: write a number, a distribution and a seed, for example 40:zipf:3",
+        text));
   const std::int64_t rows = m - (groups - 1) * guard_rows;
   if (rows < 0)
-    throw Error(
-        fmt::format("{} groups with {} guard rows between them do not fit {} rows", groups, guard_rows, m));
+    throw Error(fmt::format("{} groups with {} guard rows between them do not fit into {} rows", groups,
+                            guard_rows, m));
   sizes = draw_groups(static_cast<int>(groups), static_cast<int>(rows), parse_distribution(parts[1]),
                       static_cast<std::uint64_t>(seed));
   return place_groups(sizes, guard_rows, m);

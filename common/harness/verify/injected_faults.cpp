@@ -493,9 +493,9 @@ int run_injected_faults(const gemm::Step& step, const gemm::Variant& variant) {
     failures = more < 0 ? more : failures + more;
   }
   if (failures < 0) return kExitMismatch;
-  fmt::print("{}\n", failures == 0
-                         ? "Every damaged result was rejected for the right reason."
-                         : fmt::format("{} damaged results were not rejected as they must be.", failures));
+  fmt::print("{}\n", failures == 0 ? "Every damaged result was rejected for the right reason."
+                                   : fmt::format("{} damaged results were not rejected for the right reason.",
+                                                 failures));
   return failures == 0 ? kExitOk : kExitMismatch;
 }
 

@@ -126,7 +126,7 @@ std::string periodic(const char* name, const std::vector<std::int64_t>& counts) 
     for (int line = first; line <= last; ++line)
       all = all && (!residues.contains(line % period) || counts[at(line)] != 0);
     if (!all) continue;
-    return fmt::format(" It repeats: {}s {} mod {}, {} in {}.", name,
+    return fmt::format(" The pattern repeats: {}s {} mod {}, {} in {}.", name,
                        ranges({residues.begin(), residues.end()}), period, residues.size(), period);
   }
   return "";
@@ -311,17 +311,17 @@ std::string explain_rounding(const Survey& survey, const std::function<bool(std:
       if (!nearer && !further && !below && !above) return "";
     }
   }
-  const char* const side = nearer    ? "nearer to zero"
-                           : further ? "further from zero"
-                           : below   ? "below it"
-                                     : "above it";
-  const char* const how = nearer    ? "toward zero: what does not fit D's type is cut off"
+  const char* const side = nearer    ? "toward zero"
+                           : further ? "away from zero"
+                           : below   ? "downward"
+                                     : "upward";
+  const char* const how = nearer    ? "toward zero, so the bits that do not fit D's type are cut off"
                           : further ? "away from zero"
                           : below   ? "down"
                                     : "up";
   return fmt::format(
-      "  Each of these is the number of D's type next to the right one, {}: the results are right, and are "
-      "rounded {}. Convert with round-to-nearest-even (cvt.rn).\n",
+      "  Each of these differs from the right result by one step of D's type, {}: the results are computed "
+      "correctly, but they are rounded {}. Convert with round-to-nearest-even (cvt.rn).\n",
       side, how);
 }
 
@@ -351,9 +351,9 @@ std::string describe_registers(const Survey& survey, const std::function<bool(st
   const bool crossed = classes == 2 && (wrong[0][0] > 0) == (wrong[1][1] > 0);
   if (classes != 1 && !crossed) return "";
   return fmt::format(
-      "  All of them are in {}. Of a fragment of 16 x 8 a thread has, in registers 0 to 3, columns 0 and 1 "
-      "of its upper row and columns 0 and 1 of the row 8 below: register j is in row j / 2 and in column j % "
-      "2. Here the one is taken for the other.\n",
+      "  All of them are in {}. A thread's registers 0 to 3 in a 16 x 8 fragment hold two neighbouring "
+      "columns of its upper row and then the same columns of the row 8 below: register j belongs to row j / "
+      "2 and column j % 2. Here, one of the two was used instead of the other.\n",
       list);
 }
 
@@ -362,14 +362,14 @@ std::string describe_place(const Survey& survey) {
   const std::int64_t total = static_cast<std::int64_t>(m) * n;
   if (survey.wrong == total) return "every element of D.";
   if (survey.wrong * 100 >= total * 97)
-    return "nearly every element of D; the few right ones look like chance.";
+    return "nearly every element of D; the few right ones are probably right by chance.";
   const std::vector<int> rows = non_zero(survey.row_wrong);
   const std::vector<int> columns = non_zero(survey.column_wrong);
   const std::string edge_row = ragged_edge("row", rows, survey.tile.m, m);
   const std::string edge_column = ragged_edge("column", columns, survey.tile.n, n);
   std::string edges;
   if (!edge_row.empty() || !edge_column.empty()) {
-    edges = fmt::format(" All of it is in the incomplete last tile {}{}{}.", edge_row,
+    edges = fmt::format(" All of them are in the incomplete last tile {}{}{}.", edge_row,
                         edge_row.empty() || edge_column.empty() ? "" : " and ", edge_column);
   }
   if (const auto text = whole_tiles(survey)) return *text + edges;
@@ -390,7 +390,7 @@ std::string describe_place(const Survey& survey) {
   const std::string in_rows = inside_tile("row", rows, survey.tile.m, m);
   const std::string in_columns = inside_tile("column", columns, survey.tile.n, n);
   if (!in_rows.empty() || !in_columns.empty())
-    text += fmt::format("; inside the tile only {}{}{}", in_rows,
+    text += fmt::format("; in a tile, only {}{}{}", in_rows,
                         in_rows.empty() || in_columns.empty() ? "" : ", ", in_columns);
   return text + "." + repeats + edges;
 }

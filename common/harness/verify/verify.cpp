@@ -183,13 +183,13 @@ std::string never_written_hint(const Survey& survey) {
           kNoBlockStored);
     }
     return fmt::format(
-        "{}, and they are more than the last row or column, so it is the schedule and not a grid that is not "
-        "rounded up: the tile numbers never lead to tile {} (the last raster group is lower than the others "
-        "and ends sooner; a CTA's next tile number, or the number of tiles, is wrong)",
+        "{}. They are more than the last row or column of tiles, so the cause is not a grid that is not "
+        "rounded up: the schedule never reaches tile {}. Check the last raster group (it is lower than the "
+        "others and ends sooner), a CTA's next tile number, and the number of tiles.",
         kNoBlockStored, first_missing);
   }
-  return "The blocks ran but skipped these elements: look at the guard of the store and at which thread "
-         "stores what.";
+  return "The blocks ran but skipped these elements: check the guard of the store, and which thread stores "
+         "which elements.";
 }
 
 /// Whether each group lacks what is left of its rows behind whole parts; or "".
@@ -212,10 +212,10 @@ std::string missing_parts(const Survey& survey, const std::vector<gemm::GroupRow
     const std::size_t more = lacking.size() - std::min(kListed, lacking.size());
     lacking.resize(lacking.size() - more);
     return fmt::format(
-        "Each group lacks its last rows, those after whole parts of {0} rows: {1}{2}. A number of parts of "
-        "{0} is rounded down where it is rounded up, (rows + {3}) / {0}; the store leaves out what lies "
-        "outside.",
-        part, fmt::join(lacking, ", "), more > 0 ? fmt::format(" and {} groups more", more) : "", part - 1);
+        "Each group lacks its last rows, those that do not fill a part of {0} rows: {1}{2}. The number of "
+        "parts is rounded down, but it must be rounded up, (rows + {3}) / {0}, and the store must leave out "
+        "the rows outside the group.",
+        part, fmt::join(lacking, ", "), more > 0 ? fmt::format(" and {} more groups", more) : "", part - 1);
   }
   return "";
 }
@@ -255,8 +255,8 @@ std::string wrong_groups(const Survey& survey, const std::vector<gemm::GroupRows
     return list;
   };
   return fmt::format(
-      "By groups: wrong in {}{}, right in {}. What leads from a group to its rows of A, its B and its rows "
-      "of D differs between them.",
+      "By groups: wrong in {}{}, right in {}. Check what differs between these groups in how the kernel "
+      "finds a group's rows of A, its B and its rows of D.",
       text(wrong), zeros ? ", where every wrong element is 0" : "", text(right));
 }
 
@@ -291,8 +291,9 @@ std::string missing_groups(const Survey& survey, const std::vector<gemm::GroupRo
   }
   if (lacking == 0 || whole + part == 0) return "";
   return fmt::format(
-      "No row of group{} {} was stored{}. No CTA took the tiles of {}: look at how a tile's number is turned "
-      "into its group (the tiles of all groups before it, summed up; a warp looks at 32 groups at once).",
+      "No row of group{} {} was stored{}. No CTA took the tiles of {}: check how the kernel finds the group "
+      "of a tile number (it adds up the tiles of all groups before it, and a warp looks at 32 groups at "
+      "once).",
       lacking == 1 ? "" : "s", missing,
       part == 0 ? fmt::format(", and every row of the other{}", whole == 1 ? "" : "s") : "",
       lacking == 1 ? "this group" : "these groups");
@@ -424,9 +425,9 @@ std::vector<gemm::bf16> Verification::check_guard_rows(const gemm::bf16* d) {
   if (count == 0) return of_groups;
   failed_.emplace_back(kGuardRows);
   report_ += fmt::format(
-      "  [{}] {} element{} of rows that are of no group {} written, the first at row {}, column {}{}\n",
+      "  [{}] {} element{} in rows that belong to no group {} written, the first at row {}, column {}{}\n",
       kGuardRows, count, plural(count), count == 1 ? "was" : "were", first.row, first.column,
-      behind < 0 ? "" : fmt::format(": after the last row of group {}", behind));
+      behind < 0 ? "" : fmt::format(", after the last row of group {}", behind));
   report_ += "  Hint: is the store of a group's last tile clipped at the group's last row?\n";
   return of_groups;
 }
@@ -483,8 +484,8 @@ void Verification::check_values(const Acceptance& acceptance, const gemm::bf16* 
   if (found.nan > 0) {
     report_ += kNanHint;
     report_ +=
-        ": shared memory read before its data arrived, accumulators that were never zeroed, operands beyond "
-        "an edge that were not zero-filled.\n";
+        ": shared memory that was read before its data arrived, accumulators that were never set to zero, or "
+        "operands beyond an edge that were not filled with zeros.\n";
   }
   if (found.value > 0) {
     const std::vector<Element> samples = sample_values(found, acceptance, d);
@@ -494,8 +495,8 @@ void Verification::check_values(const Acceptance& acceptance, const gemm::bf16* 
     if (explanations.empty() && clue_.empty()) {
       report_ += kNoMistakeFits;
       report_ +=
-          " (a part of K missing or doubled, results stored elsewhere, operands misread, wrong rounding). If "
-          "another run gives other values, think of a race.\n";
+          " (a part of K that is missing or counted twice, results stored in the wrong place, operands read "
+          "wrongly, wrong rounding). If another run gives other values, suspect a race.\n";
     }
   }
 }
@@ -524,13 +525,12 @@ void Verification::check_guard(const std::uint8_t* band, bool before) {
   const std::size_t farthest = before ? first : last;
   report_ += fmt::format("  [{}] {} byte{} {} D {} overwritten, ", before ? kGuardBefore : kGuardAfter, count,
                          plural(count), before ? "before" : "after", count == 1 ? "was" : "were");
-  report_ +=
-      count == 1
-          ? fmt::format("{} from its {}; as an element of D, {} x {}, that would be {}\n", distance(nearest),
-                        before ? "start" : "end", shape_.m, shape_.n, place(nearest))
-          : fmt::format("{} to {} from its {}; as elements of D, {} x {}, that would be {} to {}\n",
-                        distance(nearest), distance(farthest), before ? "start" : "end", shape_.m, shape_.n,
-                        place(first), place(last));
+  report_ += count == 1
+                 ? fmt::format("{} from its {}; in D ({} x {}), it would be element {}\n", distance(nearest),
+                               before ? "start" : "end", shape_.m, shape_.n, place(nearest))
+                 : fmt::format("{} to {} from its {}; in D ({} x {}), they would be elements {} to {}\n",
+                               distance(nearest), distance(farthest), before ? "start" : "end", shape_.m,
+                               shape_.n, place(first), place(last));
   report_ += before ? "  Hint: look for an index that went negative.\n"
                     : "  Hint: check the guard of the store in the last tile row (row < M), and the row "
                       "pitch of D, which must be N.\n";

@@ -245,7 +245,7 @@ TEST_CASE("reports say what a tensor map describes, what it was copied from, and
   check_text(run_changes_again(kStoreUnderWay).report,
              {"missing  cp.async.bulk.wait_group.read<0> by thread (0,0,0)"});
   CHECK(contains(run_changes_again(kLoadUnderWay).report,
-                 "missing  a wait for the copy (of a load on its mbarrier"));
+                 "missing  a wait for the copy (for a load, at its mbarrier"));
 }
 
 TEST_CASE("a load far away from what a map covers names who made the map so short") {
@@ -287,7 +287,7 @@ TEST_CASE(
   CHECK_BREAKS("tensormap-acquire", run_changes(kNoAcquire));
   CHECK(contains(run_changes(kNoAcquire).report, "after the change and before its use"));
   CHECK_BREAKS("tensormap-acquire", run_changes(kAcquireBefore));
-  CHECK(contains(run_changes(kAcquireBefore).report, "which does not come after the release"));
+  CHECK(contains(run_changes(kAcquireBefore).report, "which does not follow the release"));
   CHECK_BREAKS("tensormap-acquire", run_changes(kNoBarrierBehindAcquire));
   CHECK_BREAKS("tensormap-acquire", run_changes(kAcquireInOtherCta, 2));
   // Nothing of this is the course's reading alone.

@@ -161,7 +161,7 @@ TEST_CASE("ring: the producer starts at phase 0") {
   CHECK_BREAKS("deadlock", run_ring<3, 1>(5, kProducerStartsAtPhase0));
   check_report(run_ring<3, 1>(5, kProducerStartsAtPhase0), "deadlock",
                {"as producer of k-tile 0, stage 0, for the phase of parity 0 of mbarrier empty[0]",
-                "1 of 1 arrivals missing"});
+                "1 of 1 arrivals is missing"});
 }
 
 TEST_CASE("ring: counts off by one") {
@@ -179,7 +179,7 @@ TEST_CASE("ring: a stage is released before wgmma has read it") {
   check_report(
       run_ring<2, 1>(5, kReleaseBeforeWgmmaWait), "load-overwrites",
       {"producer of k-tile", "wgmma", "consumer of k-tile", "a[0]", "these arrivals ended phase 0 there",
-       "thread 0 of CTA (0,0,0) at ", "k-tile 2 is to come, the bytes hold k-tile 0",
+       "thread 0 of CTA (0,0,0) at ", "k-tile 2 is being loaded, the bytes hold k-tile 0",
        "warpgroup 0 of CTA (0,0,0) arrived before its wgmma had completed"});
 }
 
@@ -192,7 +192,7 @@ TEST_CASE("ring: no release, or that of another stage") {
 TEST_CASE("ring: wrong byte counts") {
   CHECK_BREAKS("expect-tx-small", run_ring<3, 1>(5, kExpectTooFew));
   CHECK_BREAKS("deadlock", run_ring<3, 1>(5, kExpectTooMany));
-  check_report(run_ring<3, 1>(5, kExpectTooMany), "deadlock", {"128 of 12416 expected bytes missing"});
+  check_report(run_ring<3, 1>(5, kExpectTooMany), "deadlock", {"128 of 12416 expected bytes are missing"});
 }
 
 TEST_CASE("ring: the last group is not awaited") {

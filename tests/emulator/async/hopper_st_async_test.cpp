@@ -156,11 +156,11 @@ TEST_CASE("expect-tx-small: an mbarrier expects less than st.async brings") {
 TEST_CASE("deadlock: an mbarrier expects more than st.async brings, and the report says how much") {
   CHECK_BREAKS("deadlock", run_ring(kExpectsMore));
   const std::string report = run_ring(kExpectsMore).report;
-  check_text(report, {"16 of 528 expected bytes missing"});
+  check_text(report, {"16 of 528 expected bytes are missing"});
   // That comes before the places of all threads.
-  CHECK(report.find("has all arrivals of phase 0 and waits for bytes alone: 528 are expected (528 at ") <
+  CHECK(report.find("has all arrivals for phase 0 and waits only for bytes: 528 are expected (528 at ") <
         report.find("  CTA "));
-  CHECK(contains(report, "  missing  a copy of 16 bytes, or 16 bytes fewer in what is expected"));
+  CHECK(contains(report, "  missing  a copy of 16 bytes, or an expect_tx that is 16 bytes smaller"));
 }
 
 TEST_CASE("exit-in-flight: a CTA ends that an st.async is on its way to") {

@@ -479,7 +479,7 @@ TEST_CASE("make_tensor_map refuses what breaks a rule of interleaved layouts") {
 
   spec = wide;
   spec.swizzle = Swizzle::kNone;
-  CHECK(contains(ptx::violated_rule(spec), "another swizzle than that of 32 bytes"));
+  CHECK(contains(ptx::violated_rule(spec), "needs the 32-byte swizzle"));
   spec = narrow;
   spec.swizzle = Swizzle::k32B;  // rows of 128 bytes: longer than the span, which is no rule here
   CHECK(ptx::violated_rule(spec).empty());
@@ -512,7 +512,7 @@ TEST_CASE("load-not-waited") {
 
 TEST_CASE("expect-tx-small") {
   CHECK_BREAKS("expect-tx-small", run_two_rounds(kSmall));
-  CHECK(contains(run_two_rounds(kSmall).report, "16 bytes came that were not expected"));
+  CHECK(contains(run_two_rounds(kSmall).report, "16 bytes arrived that were not expected"));
 }
 
 TEST_CASE("expect-tx-small: the bytes of one load of two") {
@@ -526,7 +526,7 @@ TEST_CASE("expect-tx-small: nothing expected") {
 
 TEST_CASE("deadlock: more bytes expected than come") {
   CHECK_BREAKS("deadlock", run_two_rounds(kLarge));
-  check_report(run_two_rounds(kLarge), "deadlock", {"16 of 16400 expected bytes missing"});
+  check_report(run_two_rounds(kLarge), "deadlock", {"16 of 16400 expected bytes are missing"});
 }
 
 TEST_CASE("mbarrier-arrivals: two threads expect the bytes") {
@@ -1049,12 +1049,12 @@ TEST_CASE("a plain bulk copy may land late, and its destination is poisoned unti
 
 TEST_CASE("expect-tx-small, deadlock: the bytes of plain bulk copies are counted") {
   CHECK_BREAKS("expect-tx-small", run_copies(PlainFault::kSmall));
-  CHECK(contains(run_copies(PlainFault::kSmall).report, "16 bytes came that were not expected"));
+  CHECK(contains(run_copies(PlainFault::kSmall).report, "16 bytes arrived that were not expected"));
   CHECK_BREAKS("expect-tx-small", run_copies(PlainFault::kNothingExpected));
   CHECK_BREAKS_ONE_OF((Rules{"expect-tx-small", "load-not-waited"}),
                       run_copies(PlainFault::kOneOfTwoAnnounced));
   CHECK_BREAKS("deadlock", run_copies(PlainFault::kLarge));
-  CHECK(contains(run_copies(PlainFault::kLarge).report, "16 of 4112 expected bytes missing"));
+  CHECK(contains(run_copies(PlainFault::kLarge).report, "16 of 4112 expected bytes are missing"));
 }
 
 TEST_CASE("load-overwrites: a plain bulk copy into a stage that is still being read") {
@@ -1076,7 +1076,7 @@ TEST_CASE("tma-alignment: sizes and addresses of a plain bulk copy") {
   for (const std::uint32_t from : {1u, 4u, 8u, 24u}) CHECK_BREAKS("tma-alignment", run_copy(from, kPlain));
   for (const std::uint32_t shift : {4u, 8u}) CHECK_BREAKS("tma-alignment", run_copy(0, kPlain, shift));
   CHECK_PASSES(run_copy(32, kPlain + 16));
-  CHECK(contains(run_copy(0, 24).report, "both addresses and the size are multiples of 16"));
+  CHECK(contains(run_copy(0, 24).report, "both addresses and the size must be multiples of 16"));
 }
 
 TEST_CASE("a plain bulk copy stays inside its buffer and inside shared memory") {

@@ -512,12 +512,13 @@ TEST_CASE("rules that are this course's own are switched by name") {
   emulator::switch_course_rules({}, {"wgmma-fence-after-wait"});
   CHECK(emulator::course_rules_on == (before | course_rule_bit(emulator::CourseRule::kWgmmaFenceAfterWait)));
   for (const auto& [allow, strict, sentence] :
-       {std::tuple{
-            std::vector<std::string>{"wgmma-fense"}, std::vector<std::string>{},
-            "--allow: 'wgmma-fense' is no rule that can be switched; those are wgmma-fence-after-wait"},
-        std::tuple{std::vector<std::string>{"wgmma-fence-after-wait"},
-                   std::vector<std::string>{"wgmma-fence-after-wait"},
-                   "the rule 'wgmma-fence-after-wait' is switched on and off: leave one of them out"}}) {
+       {std::tuple{std::vector<std::string>{"wgmma-fense"}, std::vector<std::string>{},
+                   "--allow: 'wgmma-fense' is not a rule that can be switched on or off; these rules are: "
+                   "wgmma-fence-after-wait"},
+        std::tuple{
+            std::vector<std::string>{"wgmma-fence-after-wait"},
+            std::vector<std::string>{"wgmma-fence-after-wait"},
+            "the rule 'wgmma-fence-after-wait' is switched both on and off; leave one of the two out"}}) {
     std::string said;
     try {
       emulator::switch_course_rules(allow, strict);
@@ -576,9 +577,8 @@ TEST_CASE("wgmma-fence: registers that change between fence and issue") {
   CHECK_PASSES(run_two_groups(kFragmentWrittenBeforeFence));
   CHECK_BREAKS("wgmma-fence", run_use(kFirstWrittenBehindFence));
   CHECK_PASSES(run_use(kFirstWrittenBeforeFence));
-  check_report(
-      run_two_groups(kWrittenBehindFence), "wgmma-fence",
-      {"register 6 of 8: row 25, column 10 of the 64 x 16 tile", "0.25 now", "came before the write"});
+  check_report(run_two_groups(kWrittenBehindFence), "wgmma-fence",
+               {"register 6 of 8: row 25, column 10 of the 64 x 16 tile", "0.25 now", "precedes the write"});
   check_report(run_two_groups(kFragmentWrittenBehindFence), "wgmma-fence",
                {"2 of 4 of the fragment; 0x3f803f80 then, 0x7f007f00 now"});
 }
@@ -633,8 +633,8 @@ TEST_CASE("wgmma-operand-overwritten") {
                  {text});
   };
   says(1, "  missing  wgmma.wait_group of warpgroup 1 of CTA (0,0,0), and a barrier after it, before ");
-  says(2, "when 1 group was committed: it leaves the latest 1 under way, and this wgmma is of group 1");
-  says(2, "  missing  wgmma.wait_group<0> of warpgroup 1 of CTA (0,0,0) where wait_group<1> stands");
+  says(2, "when 1 group was committed: it leaves the latest 1 in flight, and this wgmma belongs to group 1");
+  says(2, "  missing  wgmma.wait_group<0> by warpgroup 1 of CTA (0,0,0) instead of wait_group<1>");
   CHECK_PASSES(run(hand_back, shape(256), source.get(), 0, out.get()));
 }
 

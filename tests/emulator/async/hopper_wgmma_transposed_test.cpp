@@ -278,7 +278,7 @@ TEST_CASE("wgmma-descriptor: of an MN-major operand") {
   CHECK_BREAKS("wgmma-descriptor", with_fault(kStridesExchanged));
   CHECK_BREAKS("wgmma-descriptor", with_fault(kLeadingOfOneLine));
   CHECK(contains(with_fault(kLeadingOfOneLine).report,
-                 "missing  a leading offset of 2048 bytes in the descriptor, where 16 stands"));
+                 "missing  a leading offset of 2048 bytes in the descriptor instead of 16"));
   CHECK_BREAKS("wgmma-descriptor", with_fault(kAdvancedInTheSpan));
   CHECK_BREAKS("wgmma-descriptor", with_fault(kLinesTwice));
   CHECK_BREAKS("wgmma-descriptor", with_fault(kSwizzle));

@@ -270,7 +270,7 @@ TEST_CASE("both CTAs of a cluster are answered, and the one that asks knows that
 TEST_CASE("reports of launch control name the request and what is missing") {
   check_text(run_count(Fault::kNoFence, 40).report,
              {"fence_proxy_async by thread (0,0,0)", "--allow launch-control-fence"});
-  check_text(run_count(Fault::kAsksAgain).report, {"by a CTA that has seen an earlier request fail"});
+  check_text(run_count(Fault::kAsksAgain).report, {"a CTA that has seen an earlier request fail executes"});
   check_text(run_count(Fault::kIgnoresCancelled, 40).report, {"its first CTA is ("});
   check_text(run_count(Fault::kReadsAtOnce).report, {"try_cancel"});
 }

@@ -155,14 +155,14 @@ TEST_CASE("warp-divergence: the lanes that have gone past an aligned instruction
   CHECK_BREAKS("warp-divergence", run_until(20));
   check_report(run_until(20), "warp-divergence",
                {"lanes 20-31 of warp 0 of CTA (0,0,0) at tests/emulator/async/matrix_test.cpp",
-                "they have gone another way and wait at", "(PTX ISA, \"ldmatrix\")"});
+                "they have taken another branch and wait at", "(PTX ISA, \"ldmatrix\")"});
 }
 
 TEST_CASE("warp-divergence: ldmatrix is executed by all lanes at one place") {
   DeviceArray<std::uint32_t> result(32);
   CHECK_BREAKS("warp-divergence", run(two_places, one_cta(32, sizeof(Tile)), true, result.get()));
   CHECK(contains(run(two_places, one_cta(32, sizeof(Tile)), true, result.get()).report,
-                 "it is one instruction of the whole warp"));
+                 "it is one instruction for the whole warp"));
   CHECK_PASSES(run(two_places, one_cta(32, sizeof(Tile)), false, result.get()));
 }
 

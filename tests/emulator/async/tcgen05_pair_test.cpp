@@ -423,7 +423,7 @@ TEST_CASE("a pair multiplies every shape that it has: N in steps of 16, M of 256
   CHECK_BREAKS("tensor-memory-lanes", run_pairs<128, 48>(1, 2));
   CHECK_BREAKS("tensor-memory-uninitialised", run_pairs<128, 48>(1, 4));
   const Outcome behind = run_pairs<128, 48>(1, 4);
-  check_text(behind.report, {"M = 128 of a pair, 64 rows in each of its CTAs, N = 48"});
+  check_text(behind.report, {"M = 128 for a pair, 64 rows in each of its CTAs, N = 48"});
   CHECK(
       contains(behind.report, "M = 256 in the instruction descriptor, if each CTA of the pair has 128 rows"));
 }
@@ -543,7 +543,7 @@ TEST_CASE("reports of a pair name the CTA and what is missing") {
   check_text(run_pair(Fault::kPeerWaitsInCta).report,
              {"mbarrier_wait_parity_cluster", "--allow pair-cluster-scope"});
   check_text(run_pair(Fault::kReadyUnknown).report, {"a barrier of the cluster after tcgen05.alloc"});
-  check_text(run_pair(Fault::kPeerIssues).report, {"the CTA of rank 0 issues for both"});
+  check_text(run_pair(Fault::kPeerIssues).report, {"the CTA with rank 0 must issue for both"});
   check_text(run_pair(Fault::kLeaderWaitsInCta).report, {"mbarrier_wait_parity_cluster"});
 }
 

@@ -265,7 +265,7 @@ TEST_CASE("tensor memory is deallocated once, whole, and when nothing uses it") 
     INFO(outcome.report);
     CHECK(outcome.rule != "passed");
     if (outcome.rule != "tensor-memory-dealloc") return;
-    CHECK(contains(outcome.report, "a barrier of all warps that use the tensor memory"));
+    CHECK(contains(outcome.report, "a barrier for all warps that use the tensor memory"));
     unread += contains(outcome.report, "has not read its lanes yet") ? 1 : 0;
   });
   CHECK(unread > 0);
@@ -435,13 +435,14 @@ TEST_CASE("tensor-memory-overwritten: the reader was let through by a phase that
     INFO(outcome.report);
     CHECK(outcome.rule != "passed");
     const bool overwritten = outcome.rule == "tensor-memory-overwritten";
-    named += overwritten && contains(outcome.report, " for phase 1 (parity 1) of mbarrier ") &&
-                     contains(outcome.report, "was let through by phase 0, which an earlier one had seen")
-                 ? 1
-                 : 0;
+    named +=
+        overwritten && contains(outcome.report, " for phase 1 (parity 1) of mbarrier ") &&
+                contains(outcome.report, "was satisfied by phase 0, which an earlier wait had already seen")
+            ? 1
+            : 0;
     CHECK(!(overwritten && contains(outcome.report, "missing  tcgen05.wait::ld")));
     // Who has waited for each phase once lacks something else.
-    CHECK(!contains(run_two_tiles(Handover::kNoWaitLd).report, "an earlier one had seen"));
+    CHECK(!contains(run_two_tiles(Handover::kNoWaitLd).report, "an earlier wait had already seen"));
   });
   CHECK(named > 0);
 }
@@ -808,7 +809,7 @@ TEST_CASE("reports of tcgen05 name the place, the columns and what is missing") 
   });
   check_text(run_multiply<32>(Fault::kOutsideColumns).report,
              {"allocated columns", "missing  64 columns in the tcgen05.alloc at ",
-              "where 32 are allocated: columns 16 to 47 after its first one are used here"});
+              "which allocates 32: columns 16 to 47 after its first one are used here"});
   CHECK_FALSE(contains(run_multiply<32>(Fault::kAfterDealloc).report, "columns in the tcgen05.alloc"));
   check_text(run_multiply<32>(Fault::kLeak).report, {"tcgen05.dealloc by a whole warp"});
   check_text(run_multiply<32>(Fault::kHopperDescriptor).report, {"bits 46-48 are not 0b001"});
@@ -863,14 +864,14 @@ TEST_CASE("each fault of a tcgen05 descriptor has its sentence, and its neighbou
   CHECK(contains(fault(shape(64, 128), 2), "neither 128 nor 256"));
   // N: steps of 8 with M = 64, of 16 with M = 128, of 16 for a pair.
   CHECK(fault(shape(64, 24)).empty());
-  CHECK(contains(fault(shape(64, 0)), "no multiple of 8"));
+  CHECK(contains(fault(shape(64, 0)), "not a multiple of 8"));
   CHECK(fault(shape(128, 48)).empty());
-  CHECK(contains(fault(shape(128, 24)), "as M = 128 needs it"));
+  CHECK(contains(fault(shape(128, 24)), "but M = 128 needs that"));
   CHECK(contains(fault(shape(64, 264)), "to 256"));
   for (const std::uint32_t m : {128u, 256u}) {
     CHECK(fault(shape(m, 16), 2).empty());
     CHECK(fault(shape(m, 48), 2).empty());
-    CHECK(contains(fault(shape(m, 24), 2), "as a pair of CTAs needs it"));
+    CHECK(contains(fault(shape(m, 24), 2), "but a pair of CTAs needs that"));
   }
   const auto of_tile = [](std::uint64_t bits) {
     const char* const found = ptx::tcgen05_descriptor_fault(bits);

@@ -97,17 +97,17 @@ TEST_CASE("dependent-launch: a read of what the grid before writes, before the w
   CHECK_PASSES(chain.run({kWriter, early}, false));  // the second launch waits for the first one
   CHECK_PASSES(chain.run({early, early, early}));    // weights: nobody writes them
   check_report(chain.run({kWriter, early}), "dependent-launch",
-               {"the grid before may still run: nothing orders its write and this read",
+               {"the previous grid may still run: nothing orders its write and this read",
                 "missing  griddepcontrol.wait before this read",
-                "tests/emulator/machine/dependent_launch_test.cpp:", "of the grid before, ", "data + "});
+                "tests/emulator/machine/dependent_launch_test.cpp:", "of the previous grid, ", "data + "});
 }
 
 TEST_CASE("global-race: a grid overwrites what it reads of the grid before, and needs a second buffer") {
   Chain chain;
   const Link in_place{.does = Does::kInPlace};
   check_report(chain.run({kWriter, in_place}), "global-race",
-               {"content  written at tests/emulator/machine/dependent_launch_test.cpp:", "of the grid before",
-                "missing  a second buffer: this launch overwrites what it reads"});
+               {"content  written at tests/emulator/machine/dependent_launch_test.cpp:",
+                "of the previous grid", "missing  a second buffer: this launch overwrites what it reads"});
   const Outcome own = chain.run({in_place});  // what no grid of the chain has written
   CHECK(own.rule == "global-race");
   CHECK_FALSE(contains(own.report, "a second buffer"));
@@ -164,8 +164,8 @@ TEST_CASE("dependent-launch: the wait covers an earlier grid only if the grid be
   // A chain that the third launch breaks off, because it is not dependent, is over.
   CHECK_PASSES(chain.run({kWriter, skips, reader}, false));
   check_report(chain.run({kWriter, skips, reader}), "dependent-launch",
-               {"the grid 2 launches before may still run",
-                "missing  griddepcontrol.wait in the grid between: no thread of it has waited"});
+               {"the grid 2 launches earlier may still run",
+                "missing  griddepcontrol.wait in the grid in between: none of its threads has waited"});
 }
 
 TEST_CASE(
@@ -188,7 +188,7 @@ TEST_CASE(
                  {.wait = Wait::kFirstThreadAndBarrier, .trigger = Trigger::kBehindWaitOfAnotherThread},
                  early}));
   CHECK(contains(chain.run({kWriter, {.trigger = Trigger::kAtOnce}, early}).report,
-                 "the grid between let this one start before it had waited itself"));
+                 "the grid in between let this grid start before it had waited itself"));
 }
 
 TEST_CASE("dependent-launch: the host waits for what it touches, and so does the next launch") {

@@ -191,7 +191,7 @@ TEST_CASE("a spin on a plain load of global memory is a livelock that names buff
   DeviceArray<int> flags(std::vector<int>(8, 0), "flags");
   check_report(run(spin_on_global, one_cta(64), flags.get() + 2), "livelock",
                {"thread 3 polls at " + here(kSpinLine) + " ld_global: flags + 8 holds 0",
-                "no thread has changed it since the kernel began"},
+                "no thread has changed it since the kernel started"},
                {"resident"});
 }
 
@@ -232,7 +232,7 @@ TEST_CASE("a livelock of atomics names the word, its value and who wrote it last
 
 TEST_CASE("a livelock of polls of an mbarrier names the barrier and what is missing") {
   check_report(run(poll_mbarrier, one_cta(64, sizeof(Barriers))), "livelock",
-               {"mbarrier full[1]", "1 of 2 arrivals missing"});
+               {"mbarrier full[1]", "1 of 2 arrivals is missing"});
 }
 
 TEST_CASE("a loop that makes progress for ever ends where time is limited") {

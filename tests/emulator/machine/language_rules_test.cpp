@@ -109,7 +109,7 @@ TEST_CASE("launch-bounds: no more threads than the kernel is compiled for") {
   CHECK(run(bounded<32>, one_cta(128), out.get()).rule == "launch-bounds");
   check_report(
       run(bounded_by_a_number, one_cta(128), out.get()), "launch-bounds",
-      {"a block of (128,1,1) has 128 threads, and the kernel is compiled for 96", "bounded_by_a_number"});
+      {"a block of (128,1,1) has 128 threads, but the kernel is compiled for 96", "bounded_by_a_number"});
 #endif
   CHECK(run(bounded<32>, one_cta(64), out.get()).rule == "passed");
   CHECK(run(bounded<64>, one_cta(128), out.get()).rule == "passed");

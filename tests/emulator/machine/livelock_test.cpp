@@ -78,7 +78,7 @@ TEST_CASE("livelock: whoever can run polls in circles", "[slow]") {
   DeviceArray<std::uint32_t> flags(std::vector<std::uint32_t>(4, 0), "flags");
   emulator_test::under_all_schedules([&] {
     check_report(run(polls_in_circles, one_cta(64), flags.get()), "livelock",
-                 {"poll in circles", "ld_acquire_gpu: flags + 4 holds 0"});
+                 {"every thread that can run polls", "ld_acquire_gpu: flags + 4 holds 0"});
   });
 }
 

@@ -250,7 +250,7 @@ TEST_CASE("global-race: of a counter the report names the barrier before it, or 
     const Outcome outcome = adds(false);
     INFO(outcome.report);
     REQUIRE(outcome.rule == "global-race");
-    named += contains(outcome.report, "from it by atom_add_acq_rel_gpu at ") &&
+    named += contains(outcome.report, "from it with atom_add_acq_rel_gpu at ") &&
              contains(outcome.report, "missing  a barrier between ");
   });
   CHECK(named > 25);
@@ -280,7 +280,7 @@ TEST_CASE("global-race: where a wait exists, the report says that it may be the 
     INFO(outcome.report);
     REQUIRE(outcome.rule == "global-race");
     CHECK((contains(outcome.report, "missing  a barrier between the acquire at ") ||
-           contains(outcome.report, "it is that barrier which is missing")));
+           contains(outcome.report, "that barrier is missing")));
   });
 }
 
@@ -292,8 +292,8 @@ TEST_CASE("global-race: a store of the value that is there already shows nothing
     const Outcome outcome = run(pass_message, kTwoCtas, values.get(), flag.get(), result.get(), Order{});
     INFO(outcome.report);
     CHECK(outcome.rule == "global-race");
-    CHECK(
-        (contains(outcome.report, "is 1 already when") || contains(outcome.report, "holds 1 since before")));
+    CHECK((contains(outcome.report, "it already holds 1 when") ||
+           contains(outcome.report, "it has held 1 since before")));
     CHECK(contains(outcome.report, "lower the flag before the launch ends"));
   });
 }

@@ -137,7 +137,7 @@ TEST_CASE("global-out-of-bounds: memory that was freed") {
                {"buffer gone (400 bytes), which has been freed"});
 }
 
-TEST_CASE("global-misaligned: an address is a multiple of the access size") {
+TEST_CASE("global-misaligned: an address must be a multiple of the access size") {
   DeviceArray<int> data(std::vector<int>(10, 5), "A");
   DeviceArray<int4> result(1, "R");
   CHECK_BREAKS("global-misaligned", run(read_vector, one_cta(1), data.get(), 2, result.get()));
@@ -178,7 +178,8 @@ TEST_CASE("global-race: a write and a read, inside a CTA") {
   CHECK(run(all_write, shape, data.get(), 1).rule == "passed");  // from here on its reads are followed too
   CHECK_BREAKS("global-race", run(neighbours, shape, data.get(), false, false));
   const std::string race = run(neighbours, shape, data.get(), false, false).report;
-  CHECK((contains(race, "missing  a barrier of the CTA between ") || contains(race, "lanes of a warp")));
+  CHECK(
+      (contains(race, "missing  a barrier of the CTA between ") || contains(race, "being in the same warp")));
   CHECK_PASSES(run(neighbours, shape, data.get(), true, false));
 }
 

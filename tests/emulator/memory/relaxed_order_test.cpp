@@ -53,7 +53,8 @@ TEST_CASE("relaxed-order: a value behind a flag, with one fence, none and both")
     return run(passes, kTwo, words.get(), flag.get(), static_cast<int>(fences), out.get());
   };
   for (const Fences fences : {kNone, kWriter, kReader}) {
-    check_report(outcome_of(fences), "relaxed-order", {"a release by the one", "--allow relaxed-order"});
+    check_report(outcome_of(fences), "relaxed-order",
+                 {"a release by the storing thread", "--allow relaxed-order"});
   }
   CHECK(outcome_of(kBoth).rule == "passed");
   CHECK(out.host()[0] == 7);

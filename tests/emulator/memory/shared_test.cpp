@@ -250,7 +250,7 @@ TEST_CASE("shared-out-of-bounds: a pointer to global memory") {
   CHECK(contains(run(not_shared, one_cta(1), global.get()).report, "0 bytes into buffer G"));
 }
 
-TEST_CASE("shared-misaligned: an address is a multiple of the access size") {
+TEST_CASE("shared-misaligned: an address must be a multiple of the access size") {
   CHECK_BREAKS("shared-misaligned", run(misaligned, one_cta(1, sizeof(Dynamic)), 4));
   CHECK_PASSES(run(misaligned, one_cta(1, sizeof(Dynamic)), 8));
 }

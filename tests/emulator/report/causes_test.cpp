@@ -109,7 +109,7 @@ TEST_CASE("global-race: two warpgroups that store the same element of D") {
   const emulator::ScopedOptions scope(problem(40, 16));
   CHECK(run(rows_of_warpgroups, one_cta(256), d.get(), 40, 64).rule == "passed");
   check_report(run(rows_of_warpgroups, one_cta(256), d.get(), 40, 32), "global-race",
-               {", column 5 of D, in tile (0, 0)", "both store this element: their rows of the tile overlap"},
+               {", column 5 of D, in tile (0, 0)", "both store this element: their rows in the tile overlap"},
                {"a barrier"});
 }
 
@@ -119,7 +119,7 @@ TEST_CASE("shared-race: a warpgroup goes on behind the end of its row") {
   CHECK_BREAKS("shared-race", run(writes_rows, shape, 128));
   CHECK(schedules_that_say("shared-race",
                            {"a bound: warpgroup 0 writes value[0] at ",
-                            "where it has 384. That is value[1], which warpgroup 1 writes"},
+                            "although it has only 384. Those bytes are value[1], which warpgroup 1 writes"},
                            {"warpgroup 1 writes value[0]"},
                            [&] { return run(writes_rows, shape, 128); }) > 10);
 }
@@ -134,10 +134,10 @@ TEST_CASE("global-out-of-bounds: the row, the column and the k-tile behind a mat
                 "a bound: A has rows 0 to 29, of K = 48 columns"});
   CHECK(run(two_elements_of, one_cta(1), a.get(), 29 * 48 + 8, 32, out.get()).rule == "passed");
   const Outcome along = run(two_elements_of, one_cta(1), a.get(), 29 * 48 + 24, 32, out.get());
-  check_text(along.report,
-             {"row 30 of A, which has 30 rows; column 8, in k-tile 0; or, along row 29, column 56, past "
-              "the end of K = 48",
-              "a bound along K: the thread's last load was of row 29, column 24"});
+  check_text(
+      along.report,
+      {"row 30 of A, which has 30 rows; column 8, in k-tile 0; or, along row 29, column 56, beyond K = 48",
+       "a bound along K: the thread's last load was of row 29, column 24"});
   check_report(run(element_of, one_cta(1), a.get(), -1, out.get()), "global-out-of-bounds", {}, {"element"});
 }
 
@@ -192,8 +192,8 @@ TEST_CASE("races of plain tiles name the k-tile and the barrier that is missing,
     INFO(behind_read.report);
     CHECK(behind_read.rule == "shared-race");
     CHECK((contains(behind_read.report, "the bytes hold k-tile 1") ||
-           contains(behind_read.report, "the bytes hold k-tile 0, the write brings k-tile 1")));
-    CHECK(contains(behind_read.report, "of the next round"));
+           contains(behind_read.report, "the bytes hold k-tile 0, the write is of k-tile 1")));
+    CHECK(contains(behind_read.report, "in the next iteration"));
     const Outcome behind_write = run(plain_tiles, one_cta(64), a.get(), 2, out.get());
     INFO(behind_write.report);
     CHECK((behind_write.rule == "shared-race" || behind_write.rule == "shared-uninitialised"));

@@ -275,7 +275,7 @@ TEST_CASE("deadlock: of two mbarriers that nobody has arrived at, that of the wa
   CHECK_BREAKS("deadlock", run(begins, shape, 4, 3));
   check_report(run(begins, shape, 4, 3), "deadlock",
                {"an arrival at mbarrier empty[1]",
-                "In launches that came to their end warp 0 arrives there, at tests/emulator/",
+                "In launches that finished, warp 0 arrives there, at tests/emulator/",
                 "; here it has returned without"},
                {"or at mbarrier full[0]"});
 }
@@ -287,16 +287,16 @@ TEST_CASE("deadlock: a ring that copies fill") {
 
 TEST_CASE("deadlock: a consumer waits for the other parity") {
   CHECK(schedules_of_ring(kOtherParity, false, true, "for parity 1 of mbarrier full[0]",
-                          "and a parity that is off by one") > 0);
-  CHECK(schedules_of_ring(kOtherParity, false, true, "came in phase 0, which is over and has parity 0",
+                          "has the right stage but the wrong parity") > 0);
+  CHECK(schedules_of_ring(kOtherParity, false, true, "arrived in phase 0, which has completed, has parity 0",
                           "parity 0 in this wait") > 0);
 }
 
 TEST_CASE("deadlock: a thread waits for an arrival that it would make itself") {
   CHECK(schedules_of_ring(kOwnArrivalLast, false, false, "for mbarrier empty[0] (shared + ",
                           "the thread waits for itself") > 0);
-  CHECK(schedules_of_ring(kOwnArrivalLast, false, false, "is that of its own warpgroup 0",
-                          "For warpgroup 1 thread 128 arrived") > 0);
+  CHECK(schedules_of_ring(kOwnArrivalLast, false, false, "is from its own warpgroup, 0",
+                          "For warpgroup 1, thread 128 arrived") > 0);
 }
 
 TEST_CASE("deadlock: a thread has released another stage than the one that it waits for") {
@@ -307,20 +307,21 @@ TEST_CASE("deadlock: a thread has released another stage than the one that it wa
 
 TEST_CASE("deadlock: a stage is handed back that was not filled yet") {
   CHECK(schedules_of_ring(kNextStage, false, true, "ended by threads 0, 128 of CTA (0,0,0)",
-                          "that of the stage that was read") > 0);
+                          "the one for the stage that was read") > 0);
 }
 
 TEST_CASE("deadlock: a stage is left out when stages are handed back") {
-  CHECK(schedules_of_ring(kLeavesOneOut, false, true, "first    nobody has ever arrived at mbarrier empty[3]",
-                          "Of its readers warpgroup 0 of CTA (0,0,0), warpgroup 1 of CTA (0,0,0) have") > 0);
+  CHECK(schedules_of_ring(
+            kLeavesOneOut, false, true, "first    no thread has ever arrived at mbarrier empty[3]",
+            "Among its readers, warpgroup 0 of CTA (0,0,0), warpgroup 1 of CTA (0,0,0) have") > 0);
 }
 
 TEST_CASE("deadlock: a consumer forgets what the other one takes from the ring") {
-  CHECK(schedules_of_ring(kOnlyItsOwn, true, true, "had brought number ",
-                          "what other consumers take of it in between counts, too") > 0);
+  CHECK(schedules_of_ring(kOnlyItsOwn, true, true, "had delivered item ",
+                          "including what other consumers take from it in between") > 0);
   CHECK(schedules_of_ring(kOnlyItsOwnOfTwo, true, true,
                           "warpgroups 0 and 1 of CTA (0,0,0) have both waited for phase",
-                          "a state that moves on by what the other one takes from the ring, too") > 0);
+                          "a state that also advances past the items that the other warpgroup takes") > 0);
 }
 
 TEST_CASE("deadlock: a reader waits for the next filling of a stage that it has not handed back") {
@@ -332,21 +333,21 @@ TEST_CASE("deadlock: a reader waits for the next filling of a stage that it has 
 
 TEST_CASE("deadlock: a turn of more items than the ring has stages") {
   CHECK_PASSES(run_ring(kShortTurns, false, true));
-  CHECK(
-      schedules_of_ring(
-          kKeepsTurn, false, true,
-          "for named barrier 4, where 128 of 256 threads have come. Only threads 0-127 can still come there",
-          "missing  an arrival of threads 0-127 at named barrier 4 before their wait at ") > 50);
-  CHECK(schedules_of_ring(kKeepsTurn, false, true, "missing  ", "would fit") == 0);
+  CHECK(schedules_of_ring(kKeepsTurn, false, true,
+                          "for named barrier 4, where 128 of 256 threads have arrived. Only threads 0-127 "
+                          "can still arrive there",
+                          "missing  an arrival of threads 0-127 at named barrier 4 before their wait at ") >
+        50);
+  CHECK(schedules_of_ring(kKeepsTurn, false, true, "missing  ", "would match") == 0);
 }
 
 TEST_CASE("deadlock: a named barrier whose count is more than the threads that come") {
   CHECK_PASSES(run(meets, one_cta(96, sizeof(Shared)), 32u));
   check_report(run(meets, one_cta(96, sizeof(Shared)), 96u), "deadlock",
-               {"expects 96 threads, and 32 have come: threads 0-31. threads 32-63, 65-95 have returned, so "
-                "it never opens",
+               {"expects 96 threads, and 32 have reached it: threads 0-31. threads 32-63, 65-95 have "
+                "returned, so it never completes",
                 "thread 64 of CTA (0,0,0): its wait at mbarrier ",
-                "missing  a count that is that of the threads which execute it"});
+                "missing  a count that matches the threads that execute"});
 }
 
 TEST_CASE("deadlock: a stage holds what nobody has waited for") {
@@ -356,8 +357,8 @@ TEST_CASE("deadlock: a stage holds what nobody has waited for") {
   };
   CHECK_PASSES(run_takes(false));
   CHECK(schedules_that_say("deadlock",
-                           {"for number 2, but stage 0 holds number 1, which came in phase 1 of ",
-                            "missing  a wait for number 1 by its owner"},
+                           {"for item 2, but stage 0 holds item 1, which arrived in phase 1 of ",
+                            "missing  a wait for item 1 by its owner"},
                            {}, [&] { return run_takes(true); }) > 0);
 }
 
@@ -366,23 +367,25 @@ TEST_CASE("deadlock: two warps that pass slots on") {
 }
 
 TEST_CASE("deadlock: the lanes of a warp have gone different ways") {
-  check_says(kLanesApart, "of warp 1 of CTA (0,0,0), lanes 1-31 wait at ", "goes to the others by a shuffle");
+  check_says(kLanesApart, "in warp 1 of CTA (0,0,0), lanes 1-31 wait at ",
+             "must be passed to the other lanes by a shuffle");
 }
 
 TEST_CASE("deadlock: a slot is handed back before anybody has handed it out") {
   check_says(kHandedBackEarly, "waits for the first time at mbarrier empty[0]",
-             "these hand back what nobody had handed out");
+             "these release something that had not been filled yet");
 }
 
 TEST_CASE("deadlock: no phase of an array has ever ended") {
-  check_says(kCountTooLarge, "no phase of any full[] has ever ended: 2 of them have had 1 of 2 arrivals each",
-             "and 1 would fit");
+  check_says(kCountTooLarge,
+             "no phase of any full[] has ever completed: 2 of them have received 1 of 2 arrivals each",
+             "and 1 would match");
 }
 
 TEST_CASE("deadlock: more arrivals than waits") {
   // Where the second one comes before the wait for the first.
   CHECK(schedules_that_say("deadlock",
-                           {"2 phases of it are over since its last wait there: it was told more",
+                           {"2 phases have completed since its last wait there: it was signalled more",
                             "or meant for another of empty[]"},
                            {}, [] { return run(passes_on, one_cta(64, sizeof(Slots)), kTwice); }) > 0);
 }
@@ -403,7 +406,7 @@ TEST_CASE("deadlock: nobody has ever arrived, and who is to arrive waits in a ci
 }
 
 TEST_CASE("deadlock: who arrives has gone on, and waits elsewhere") {
-  check_says(kLeaves, "Who arrives at full[] has gone on, and waits elsewhere: thread (0,0,0)",
+  check_says(kLeaves, "The threads that arrive at full[] have moved on and wait elsewhere: thread (0,0,0)",
              "__syncthreads");
 }
 

@@ -312,13 +312,13 @@ __global__ void reads_a_part(TensorMap map, int rows) {
 
 TEST_CASE("load-overwrites: one phase lets a producer fill a stage twice") {
   CHECK_PASSES(run_fills(kGoesOn));
-  CHECK_SAYS("load-overwrites", "Another stage is next: the state that it fills with", run_fills(kStays));
+  CHECK_SAYS("load-overwrites", "Another stage is due: the thread's fill state", run_fills(kStays));
   CHECK_SAYS("load-overwrites", "let this thread fill the stage with", run_fills(kBeginsAgain));
 }
 
 TEST_CASE("load-overwrites: the thread that waits for all is far behind") {
   CHECK_PASSES(run_leaves_out(true));
-  CHECK_SAYS("load-overwrites", "after waits that not all of its threads make: thread 128 ",
+  CHECK_SAYS("load-overwrites", "after waits that not all of its threads execute: thread 128 ",
              run_leaves_out(false));
 }
 
@@ -369,8 +369,9 @@ TEST_CASE("global-race: a tile that hangs over the end of a row stores what lies
   const DeviceArray<bf16> d(std::vector<bf16>(24 * 40), "D");
   for (const bool all : {false, true}) {
     CHECK(run(stores_tiles, shape, d.get(), true, all).rule == "passed");
-    check_report(run(stores_tiles, shape, d.get(), false, all), "global-race",
-                 {"missing  a bound along N: row 16, column ", "The last tile hangs over D by 8 columns"});
+    check_report(
+        run(stores_tiles, shape, d.get(), false, all), "global-race",
+        {"missing  a bound along N: row 16, column ", "The last tile extends beyond D by 8 columns"});
   }
 }
 

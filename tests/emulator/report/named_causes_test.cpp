@@ -433,10 +433,11 @@ TEST_CASE("shared-uninitialised: bytes that came with another stage") {
   const DeviceArray<int> source(std::vector<int>(32, 1), "source");
   const DeviceArray<int> out(32, "out");
   CHECK_PASSES(run(scales_of_halves, one_cta(32, sizeof(Halves)), source.get(), 0, out.get()));
-  CHECK(reports_that_say(
-            "shared-uninitialised", "missing  a copy into stage[1].scales. One went into stage[0].scales",
-            [&] { return run(scales_of_halves, one_cta(32, sizeof(Halves)), source.get(), 1, out.get()); }) >
-        50);
+  CHECK(reports_that_say("shared-uninitialised",
+                         "missing  a copy into stage[1].scales. One was issued into stage[0].scales", [&] {
+                           return run(scales_of_halves, one_cta(32, sizeof(Halves)), source.get(), 1,
+                                      out.get());
+                         }) > 50);
 }
 
 TEST_CASE("store-source-overwritten: a wait is there, and what it leaves") {
@@ -452,15 +453,16 @@ TEST_CASE("store-source-overwritten: a wait is there, and what it leaves") {
   CHECK_PASSES(run_stores(kTwiceNone));
   CHECK_PASSES(run_stores(kTwoStores));
   const auto says = [&](int fault, const std::string& text) { CHECK_SAYS(rule, text, run_stores(fault)); };
-  says(kOneBuffer, "when it had committed 1 group: it leaves group 1 under way");
+  says(kOneBuffer, "when it had committed 1 group: it leaves group 1 in flight");
   says(kOneBuffer,
-       "  missing  cp.async.bulk.wait_group.read<0> of thread (0,0,0) (warp 0, lane 0) of CTA (0,0,0) where "
-       "wait_group.read<1> stands, which leaves this store, and a barrier after it, before the write at ");
+       "  missing  cp.async.bulk.wait_group.read<0> by thread (0,0,0) (warp 0, lane 0) of CTA (0,0,0) "
+       "instead of wait_group.read<1>, which leaves this store in flight, and a barrier after it, before the "
+       "write at ");
   says(kTwoThreads, "  groups   thread (32,0,0) (warp 1, lane 0) of CTA (0,0,0) has committed 1 of its own");
-  says(kNeverWaits, "  missing  cp.async.bulk.wait_group.read of thread (0,0,0)");
-  says(kBehindCommit, "came after the commit that took the store of the same box at ");
+  says(kNeverWaits, "  missing  cp.async.bulk.wait_group.read by thread (0,0,0)");
+  says(kBehindCommit, "came after the commit that covers the store of the same box at ");
   says(kBehindCommit,
-       "so it is in group 2, with the stores of the next box, and the last one of all in none");
+       "so it is in group 2, with the stores of the next box, and the very last store is in no group");
   CHECK(!contains(run_stores(kBehindCommit).report, "wait_group.read<0>"));
 }
 
@@ -470,13 +472,13 @@ TEST_CASE("load-overwrites: what let a reader in too early, and the stage that i
     return run(reads_in_turns, one_cta(288, sizeof(TakenInTurn)), source.get(), fault);
   };
   CHECK_PASSES(run_turns(kTurnNone));
-  CHECK(schedules_that_say("load-overwrites",
-                           {"  missing  an arrival at mbarrier order[1] ",
-                            "let this thread in when its own warpgroup had not yet waited for phase 1"},
-                           {"but the stage"}, [&] { return run_turns(kLetsInEarly); }) > 0);
-  CHECK(schedules_that_say("load-overwrites",
-                           {"which brings k-tile 0: the parity is not what is wrong, but the stage"},
-                           {"let this thread in"}, [&] { return run_turns(kStateAnew); }) > 0);
+  CHECK(schedules_that_say(
+            "load-overwrites",
+            {"  missing  a later arrival at mbarrier order[1] ",
+             "let this thread proceed before that thread's own warpgroup had waited for phase 1"},
+            {"the stage is wrong"}, [&] { return run_turns(kLetsInEarly); }) > 0);
+  CHECK(schedules_that_say("load-overwrites", {"which delivers k-tile 0: the stage is wrong, not the parity"},
+                           {"let this thread proceed"}, [&] { return run_turns(kStateAnew); }) > 0);
 }
 
 TEST_CASE("load-overwrites: a buffer is released when its store may still be reading it") {
@@ -491,7 +493,7 @@ TEST_CASE("load-overwrites: a buffer is released when its store may still be rea
   CHECK_PASSES(run_release(0));
   const auto says = [&](const std::string& text) { CHECK_SAYS("load-overwrites", text, run_release(1)); };
   says("of mbarrier source.empty[0] (shared + 0x2018); these arrivals ended phase 0 there:");
-  says("  missing  cp.async.bulk.wait_group.read<0> of thread (0,0,0)");
+  says("  missing  cp.async.bulk.wait_group.read<0> by thread (0,0,0)");
   says(", which releases the buffer");
 }
 
@@ -502,7 +504,7 @@ TEST_CASE("shared-race: the barrier of the warpgroup stands behind the read") {
   };
   CHECK_PASSES(run_reads(0));
   CHECK_BREAKS("shared-race", run_reads(1));
-  CHECK(schedules_that_say("shared-race", {"comes after both and belongs between them"},
+  CHECK(schedules_that_say("shared-race", {"follows both; it, or another barrier, belongs between them"},
                            {"a wait for the arrival"}, [&] { return run_reads(1); }) > 0);
 }
 
@@ -573,12 +575,12 @@ TEST_CASE("livelock: a counter that the launch before has not set back") {
   DeviceArray<std::uint32_t> counters(std::vector<std::uint32_t>(4, 0), "counters");
   CHECK(run(counts_to_one, one_cta(1), counters.get(), 1).rule == "passed");
   CHECK(run(counts_to_one, one_cta(1), counters.get(), 0).rule == "passed");
-  check_report(run(counts_to_one, one_cta(1), counters.get(), 0), "livelock",
-               {"counters + 4 held 1 when this launch began, left by the launch before",
-                "CTA (0,0,0) changed it 1 time, at tests/emulator/report/named_causes_test.cpp"});
+  check_report(
+      run(counts_to_one, one_cta(1), counters.get(), 0), "livelock",
+      {"counters + 4 held 1 when this launch began: the previous launch, which had found 0, left it there",
+       "CTA (0,0,0) changed it 1 time, most recently at tests/emulator/report/named_causes_test.cpp"});
   // A launch that began with it has not left it.
-  check_report(run(counts_to_one, one_cta(1), counters.get(), 0), "livelock", {},
-               {"left by the launch before"});
+  check_report(run(counts_to_one, one_cta(1), counters.get(), 0), "livelock", {}, {"the previous launch"});
 }
 
 TEST_CASE("global-race: two results in one slot") {
@@ -590,8 +592,7 @@ TEST_CASE("global-race: two results in one slot") {
   };
   CHECK(run_results(32).rule == "passed");
   check_report(run_results(0), "global-race",
-               {"a slot of its own for each of two results: warpgroup 0 of CTA (0,0,0)"},
-               {"a flag of its own"});
+               {"a separate slot for each of two results: warpgroup 0 of CTA (0,0,0)"}, {"a separate flag"});
 }
 
 TEST_CASE("store-not-waited: a box that reaches into the next tile of D") {
@@ -609,7 +610,7 @@ TEST_CASE("store-not-waited: a box that reaches into the next tile of D") {
   check_report(run_stores(64), "store-not-waited",
                {"of CTA (0,0,0): box of 64 x 64 at (0, 0) of D begins in tile (0, 0) of D",
                 "reaches 16 columns into the next one"},
-               {"a work tile goes to one CTA"});
+               {"a work tile must go to only one CTA"});
 }
 
 TEST_CASE("exit-in-flight: another thread waits for the stores of one") {
@@ -654,7 +655,7 @@ TEST_CASE("a counter that a launch leaves behind is remembered") {
 
 TEST_CASE("named-barrier: two warpgroups at one number") {
   CHECK_PASSES(run(meets_by_warpgroup, one_cta(256), 1));
-  CHECK_SAYS("named-barrier", "warpgroups 0 and 1 meet at one named barrier, number 1",
+  CHECK_SAYS("named-barrier", "warpgroups 0 and 1 use the same named barrier, number 1",
              run(meets_by_warpgroup, one_cta(256), 0));
 }
 
@@ -663,8 +664,7 @@ TEST_CASE("clusters: an arrival without its wait, and a relaxed one without a fe
   CHECK_PASSES(run(arrives_in_peer, shape, kClusterNone));
   CHECK_SAYS("cluster-exit", "barrier_cluster_wait after the last barrier_cluster_arrive: threads 0-63",
              run(arrives_in_peer, shape, kNoWaitAtTheEnd));
-  CHECK_SAYS("mbarrier-uninitialised",
-             "barrier_cluster_arrive_relaxed alone publishes nothing of what came before it",
+  CHECK_SAYS("mbarrier-uninitialised", "barrier_cluster_arrive_relaxed alone does not publish earlier writes",
              run(arrives_in_peer, shape, kRelaxedWithoutFence));
 }
 
@@ -680,7 +680,7 @@ TEST_CASE("load-overwrites: a peer that says nothing of having read") {
   CHECK(schedules_that_say("passed", {}, {}, [&] { return run_multicasts(kOwnCtaOnly); }) == 0);
   CHECK(schedules_that_say("load-overwrites",
                            {"the arrival of the consumers of CTA (1,0,0)",
-                            "it is 0x3 and names rank 1 of the cluster, CTA (1,0,0)"},
+                            "it is 0x3, which includes rank 1 of the cluster, CTA (1,0,0)"},
                            {"missing   "}, [&] { return run_multicasts(kOwnCtaOnly); }) > 0);
 }
 

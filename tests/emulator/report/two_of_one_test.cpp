@@ -208,8 +208,8 @@ TEST_CASE("global-race: a second result in the slot that another CTA reads") {
   };
   CHECK(run_slot(1).rule == "passed");
   check_report(run_slot(0), "global-race",
-               {"a slot of its own for each of two results: CTA (0,0,0) wrote one of them",
-                "with no word of CTA (1,0,0) that it has read", "  flag     flags + 0: thread (0,0,0)"});
+               {"a separate slot for each of two results: CTA (0,0,0) wrote one of them",
+                "before CTA (1,0,0) has signalled that it has read", "  flag     flags + 0: thread (0,0,0)"});
 }
 
 TEST_CASE("global-race: two write one part of a workspace") {
@@ -218,9 +218,9 @@ TEST_CASE("global-race: two write one part of a workspace") {
     return run(writes_a_part, {.grid = {ctas}, .block = {threads}}, slots.get(), by_cta, by_warpgroup);
   };
   CHECK_PASSES(run_parts(2, 256, 2, 1));
-  CHECK_ONLY_SAYS("global-race", "both write these bytes. Two partial tiles in one slot have a slot each",
+  CHECK_ONLY_SAYS("global-race", "both write these bytes. Two partial tiles need separate slots",
                   run_parts(2, 128, 0, 1));
-  CHECK_ONLY_SAYS("global-race", "bytes of its own for each warpgroup: ", run_parts(1, 256, 2, 0));
+  CHECK_ONLY_SAYS("global-race", "separate bytes for each warpgroup: ", run_parts(1, 256, 2, 0));
 }
 
 TEST_CASE("deadlock: two groups take one entry of a queue") {
@@ -234,7 +234,7 @@ TEST_CASE("deadlock: two groups take one entry of a queue") {
 
 TEST_CASE("shared-race: one line that writes twice, and lanes of which other warps do the same") {
   CHECK_PASSES(run(writes_its_own, one_cta(64), 0));
-  CHECK_ONLY_SAYS("shared-race", "bytes of its own for each thread: ", run(writes_its_own, one_cta(64), 1));
+  CHECK_ONLY_SAYS("shared-race", "separate bytes for each thread: ", run(writes_its_own, one_cta(64), 1));
   DeviceArray<int> out(64);
   const auto run_beside = [&](unsigned threads, int meets) {
     return run(reads_beside, one_cta(threads, sizeof(Numbers)), meets, out.get());
@@ -247,10 +247,10 @@ TEST_CASE("shared-race: one line that writes twice, and lanes of which other war
     CHECK(outcome.rule == "shared-race");
     const bool also = contains(outcome.report, "  also     a ");
     other_warps += also ? 1 : 0;
-    CHECK(contains(outcome.report, "lanes of a warp are not ordered by being in one warp") == !also);
+    CHECK(contains(outcome.report, "being in the same warp does not order lanes") == !also);
   });
   CHECK(other_warps > 0);
-  CHECK_ONLY_SAYS("shared-race", "lanes of a warp are not ordered by being in one warp", run_beside(32, 0));
+  CHECK_ONLY_SAYS("shared-race", "being in the same warp does not order lanes", run_beside(32, 0));
 }
 
 TEST_CASE("deadlock: the first turn and the wait at the end do not fit") {
@@ -258,8 +258,8 @@ TEST_CASE("deadlock: the first turn and the wait at the end do not fit") {
   CHECK_ONLY_SAYS("deadlock", "named barrier 2 holds arrivals of threads 0-31 (bar_arrive at ",
                   run(takes_turns, one_cta(64), 1u));
   const Outcome outcome = run(takes_turns, one_cta(64), 1u);
-  check_text(outcome.report, {"It has opened 3 times before, last for "},
-             {"a count that is that of the threads"});
+  check_text(outcome.report, {"It has completed 3 times before, most recently with "},
+             {"a count that matches the threads"});
 }
 
 TEST_CASE("load-not-waited: a box that is higher than what it is loaded into") {
@@ -271,7 +271,7 @@ TEST_CASE("load-not-waited: a box that is higher than what it is loaded into") {
   };
   CHECK_PASSES(run_box(64));
   check_report(run_box(128), "load-not-waited",
-               {"a box of 64 rows in the tensor map, where it has 128: that is what stage[0].b holds"},
+               {"a box of 64 rows in the tensor map instead of 128: that is what stage[0].b holds"},
                {"has never waited for it"});
 }
 
@@ -287,13 +287,13 @@ TEST_CASE("load-overwrites: a stage that is handed back too early, and too often
   under_all_schedules([&] {
     const Outcome behind = run_ring(kBeforeTheLastRead, 1);
     check_text(behind.report, {}, {"missing  __syncwarp"});
-    early += contains(behind.report, "which stands below it: lane 0 arrived for warp 0") ||
-                     contains(behind.report, "and it reads there itself after its arrival")
+    early += contains(behind.report, "which comes later in the source: lane 0 arrived for warp 0") ||
+                     contains(behind.report, "and that lane itself reads there after it has arrived")
                  ? 1
                  : 0;
     const Outcome each = run_ring(kByEachWarp, 1);
     INFO(each.report);
-    often += contains(each.report, "fewer arrivals for a k-tile, or a larger count") ? 1 : 0;
+    often += contains(each.report, "fewer arrivals per k-tile, or a larger count") ? 1 : 0;
   });
   CHECK(early > 0);
   INFO(run_ring(kByEachWarp, 1).report);

@@ -271,7 +271,7 @@ TEST_CASE("two CTAs whose copies have one destination: both masks, and the CTA t
   CHECK_PASSES(run(shares, two, map, 32, 0x3));
   CHECK_BREAKS_ONE_OF((Rules{"load-overwrites", "load-not-waited"}), run(shares, two, map, 0, 0x3));
   const auto same = [&] { return run(shares, two, map, 0, 0x3); };
-  CHECK(reports_that_say("load-overwrites", "a place of its own for each copy of phase 0 of", same) > 0);
+  CHECK(reports_that_say("load-overwrites", "a separate destination for each copy of phase 0 of", same) > 0);
   CHECK(reports_that_say("load-not-waited", "is set in 0x3 and in 0x3", same) > 0);
 }
 
@@ -279,9 +279,10 @@ TEST_CASE("multicast-mask: the bits that name no CTA, and which do") {
   const DeviceArray<bf16> a(std::vector<bf16>(64 * 64), "A");
   const ptx::TensorMap map = ptx::make_tensor_map(ptx::matrix_spec(a.get(), 64, 64, 32, 64, Swizzle::k128B));
   const ptx::LaunchShape two{.grid = {2}, .block = {32}, .cluster = {2}, .shared_bytes = sizeof(Tiles)};
-  CHECK(reports_that_say("multicast-mask",
-                         "a CTA for bit 2: the cluster's ranks are 0 to 1, all of them are the mask 0x3",
-                         [&] { return run(shares, two, map, 32, 0x5); }) > 50);
+  CHECK(
+      reports_that_say("multicast-mask",
+                       "a CTA for bit 2: the cluster's ranks are 0 to 1, and the mask for all of them is 0x3",
+                       [&] { return run(shares, two, map, 32, 0x5); }) > 50);
 }
 
 TEST_CASE("store-not-waited: a box of one CTA and a thread of another one store the same row of D") {
@@ -292,9 +293,10 @@ TEST_CASE("store-not-waited: a box of one CTA and a thread of another one store 
   emulator::Options options;
   options.os_threads = 1;  // CTA 0 comes first
   const emulator::ScopedOptions scope(options);
-  check_report(run(two_owners, two, map, d.get(), 40), "store-not-waited",
-               {"both store this element. A box that reaches beyond",
-                "box of 64 x 64 at (0, 0) of D, so rows 0 to 63", "each element of D is stored by one CTA"});
+  check_report(
+      run(two_owners, two, map, d.get(), 40), "store-not-waited",
+      {"both store this element. A box that extends past", "box of 64 x 64 at (0, 0) of D, so rows 0 to 63",
+       "each element of D must be stored by only one CTA"});
 }
 
 TEST_CASE("store-not-waited: the groups of a row that two CTAs store, and the one that stores past its end") {
@@ -317,11 +319,11 @@ TEST_CASE("store-not-waited: the groups of a row that two CTAs store, and the on
   check_text(box,
              {"row 40 belongs to group 1 (rows 40 to 89). CTA (0,0,0) stores a box of rows 0 to 63 for "
               "group 0 (rows 0 to 39), in its tile of rows 0 to 63",
-              "missing  an end of that store at row 39, the last one of group 0: 24 of its 64 rows lie"});
+              "missing  an end of that store at row 39, the last row of group 0: 24 of its 64 rows lie"});
   // Groups of a capacity, the first of which has a count that is higher.
   check_text(report_with({{0, 32}, {32, 64}}, 32, counts.get()),
              {"group 0 has the count 48 on the device, and room for 32 rows, 0 to 31"});
-  CHECK(contains(report_with({{0, 128}}, 0, nullptr), "both store this element. A box that reaches beyond"));
+  CHECK(contains(report_with({{0, 128}}, 0, nullptr), "both store this element. A box that extends past"));
 }
 
 TEST_CASE("global-out-of-bounds: the column of D, the workspace that is too small, the owner that is gone") {
@@ -332,17 +334,18 @@ TEST_CASE("global-out-of-bounds: the column of D, the workspace that is too smal
   CHECK(run(reads_at, one_cta(1), bias.get(), 39, out.get()).rule == "passed");
   check_report(
       run(reads_at, one_cta(1), bias.get(), 42, out.get()), "global-out-of-bounds",
-      {"each column of D, and D has 40: this is that of column 42", "a tile reaches past column 39"});
+      {"each column of D, and D has 40: this is the entry for column 42", "a tile extends past column 39"});
   const DeviceArray<bf16> rows(std::vector<bf16>(30), "bias");
   CHECK(contains(run(reads_at, one_cta(1), rows.get(), 31, out.get()).report,
-                 "each row of D, and D has 30: this is that of row 31"));
+                 "each row of D, and D has 30: this is the entry for row 31"));
   const DeviceArray<bf16> workspace(std::vector<bf16>(64), "workspace");
   CHECK(contains(run(reads_at, one_cta(1), workspace.get(), 66, out.get()).report,
-                 "6 bytes or more: the step's plan asked for 128 (workspace_bytes)"));
+                 "6 bytes: the step's plan requested 128 (workspace_bytes)"));
   const DeviceArray<bf16> table(std::vector<bf16>(64), "table");
   CHECK(run(reads_at, one_cta(1), table.get(), 63, out.get()).rule == "passed");
-  check_text(run(reads_at, one_cta(1), table.get(), 66, out.get()).report,
-             {"table has 64 entries of 2 bytes, and this is that of index 66", "index 63 is the last one"});
+  check_text(
+      run(reads_at, one_cta(1), table.get(), 66, out.get()).report,
+      {"table has 64 entries of 2 bytes, and this is the entry with index 66", "index 63 is the last one"});
   auto freed = std::make_unique<DeviceArray<bf16>>(std::vector<bf16>(64), "table");
   const bf16* const pointer = freed->get();
   freed.reset();
@@ -353,7 +356,7 @@ TEST_CASE("global-out-of-bounds: the column of D, the workspace that is too smal
 TEST_CASE("shared-race: two warpgroups that write the same bytes at one place have none of their own") {
   const int bytes = sizeof(Tile);
   const auto once = [&](int stride) { return run(own_parts, one_cta(256, bytes), stride); };
-  CHECK_SAYS("shared-race", "bytes of its own for each warpgroup: warpgroups ", once(0));
+  CHECK_SAYS("shared-race", "separate bytes for each warpgroup: warpgroups ", once(0));
   CHECK_PASSES(once(128));
 }
 
@@ -366,7 +369,7 @@ TEST_CASE("deadlock: who arrives at such barriers and has returned, or the count
   check_report(run(sends, one_cta(96, sizeof(Entries)), 0), "deadlock",
                {"sent[0] (shared + 0x0), or another of sent[] (waited for by threads 0-31 of"});
   CHECK_PASSES(run(arrives_alone, one_cta(1, sizeof(Entries)), 1u));
-  CHECK(reports_that_say("deadlock", "A count of 1 would fit",
+  CHECK(reports_that_say("deadlock", "A count of 1 would match",
                          [] { return run(arrives_alone, one_cta(1, sizeof(Entries)), 2u); }) > 50);
 }
 
@@ -405,8 +408,8 @@ TEST_CASE("a box that is larger than the distance of two destinations") {
   CHECK(reports_that_say("load-not-waited", twice, apart(32)) +
             reports_that_say("load-overwrites", twice, apart(32)) >
         50);
-  CHECK(reports_that_say("load-not-waited", "it is a copy too many", apart(0)) +
-            reports_that_say("load-overwrites", "it is a copy too many", apart(0)) >
+  CHECK(reports_that_say("load-not-waited", "there is one copy too many", apart(0)) +
+            reports_that_say("load-overwrites", "there is one copy too many", apart(0)) >
         50);
 }
 
@@ -421,7 +424,7 @@ TEST_CASE("which CTA stored which tile, and a step in CTAs where it is one in cl
   check_text(owners(2), {"6 of 6 tiles of D were stored: CTA (0,0,0) stored (0, 0), (0, 1); CTA (1,0,0)"},
              {harness::kStepOfCtas});
   check_text(owners(4),
-             {"3 of 6 tiles of D were stored", harness::kStepOfCtas, "go on by 4, the number of CTAs"});
+             {"3 of 6 tiles of D were stored", harness::kStepOfCtas, "advance by 4, the number of CTAs"});
 }
 
 TEST_CASE("two warps load the same tile") {
@@ -431,7 +434,8 @@ TEST_CASE("two warps load the same tile") {
   const ptx::LaunchShape shape = one_cta(64, sizeof(TwoTiles));
   CHECK_PASSES(run(warps_load, shape, map, 1u, 1u));
   CHECK_SAYS("load-overwrites",
-             "one warp that loads: warps 0 and 1 of CTA (0,0,0) both load the same box for mbarrier full",
+             "one loading warp instead of two: warps 0 and 1 of CTA (0,0,0) both load the same box for "
+             "mbarrier full",
              run(warps_load, shape, map, 2u, 1u));
 }
 
@@ -453,13 +457,12 @@ TEST_CASE("notes on tensor maps that cannot be those of their matrix") {
   CHECK(notes(part, 0).empty());
   ptx::TensorMapSpec exchanged = right;
   std::swap(exchanged.extent[0], exchanged.extent[1]);
-  check_text(notes(exchanged, 0),
-             {"the map of A has 128 columns and 64 rows, and its rows begin 128 bytes (64 elements) "
-              "apart: the two extents are exchanged"});
+  check_text(notes(exchanged, 0), {"the map for A has 128 columns and 64 rows, and its rows begin 128 bytes "
+                                   "(64 elements) apart: the two extents are exchanged"});
   ptx::TensorMapSpec pitch = right;
   pitch.stride_bytes[1] = 96;
   pitch.extent[1] = 100;
-  CHECK(contains(notes(pitch, 0), "which is less than a row has: rows overlap"));
+  CHECK(contains(notes(pitch, 0), "which is less than the length of a row, so rows overlap"));
   // A table without its last row.
   ptx::TensorMapSpec floor = ptx::matrix_spec(table.get(), 64, 64, 1, 64, Swizzle::k128B);
   CHECK(run(one_row, one, ptx::make_tensor_map(floor), 63).rule == "passed");
@@ -468,7 +471,7 @@ TEST_CASE("notes on tensor maps that cannot be those of their matrix") {
   CHECK(run(one_row, one, ptx::make_tensor_map(floor), 63).rule == "passed");
   check_text(emulator::take_outside_loads(),
              {"the box begins after the last row that the tensor map covers",
-              "box of 64 x 1 at (0, 63) of scales, and the map has 63 rows there"});
+              "box of 64 x 1 at (0, 63) of scales, but the map has 63 rows there"});
 }
 
 TEST_CASE("notes on tensor maps: rows and K are exchanged, and the pitch is theirs") {
@@ -484,9 +487,9 @@ TEST_CASE("notes on tensor maps: rows and K are exchanged, and the pitch is thei
   };
   CHECK(notes(256, 64, 192).empty());
   check_text(notes(64, 256, 192),
-             {"the map of B has the extents {256, 64} and rows 512 bytes apart, those of a MN-major "
-              "matrix (64 rows of 256 elements)",
-              "are those of the K-major one, with the extents {64, 256} and rows 128 bytes apart"});
+             {"the map for B has the extents {256, 64} and rows 512 bytes apart, which is the MN-major "
+              "layout (64 rows of 256 elements)",
+              "are those for the K-major layout, with the extents {64, 256} and rows 128 bytes apart"});
 }
 
 TEST_CASE("notes on copies outside of their map: loads far away, stores beside the last tile") {
@@ -498,9 +501,9 @@ TEST_CASE("notes on copies outside of their map: loads far away, stores beside t
   CHECK(run(one_box, one, map, 100).rule == "passed");  // the edge of a tile
   CHECK(emulator::take_outside_loads().empty());
   CHECK(run(one_box, one, map, 128).rule == "passed");
-  check_text(emulator::take_outside_loads(),
-             {"1 bulk load brought nothing but zeros",
-              "box of 64 x 64 at (0, 128) of A, and the map has 64 rows there"});
+  check_text(
+      emulator::take_outside_loads(),
+      {"1 bulk load delivered only zeros", "box of 64 x 64 at (0, 128) of A, but the map has 64 rows there"});
   CHECK(emulator::take_outside_loads().empty());
   const ptx::LaunchShape tile = one_cta(128, sizeof(Tile));
   emulator::take_outside_stores();
@@ -538,8 +541,8 @@ TEST_CASE("livelock: how the words beside one that nobody sets are written, and 
   };
   CHECK(words(0).rule == "passed");
   check_report(words(2), "livelock",
-               {"nobody sets flags + 8", "flags + 0 (word -2 from there) by CTA (0,0,0) at ",
-                "It lies 2 words after the last one that anybody has set"});
+               {"no thread sets flags + 8", "flags + 0 (word -2 from there) by CTA (0,0,0) at ",
+                "It lies 2 words after the last word that any thread has set"});
   const auto count = [](std::uint32_t add) {
     DeviceArray<std::uint32_t> counter(std::vector<std::uint32_t>(1, 5u), "counter");
     return run(waits_for_count, one_cta(64), counter.get(), add);

@@ -277,7 +277,7 @@ TEST_CASE("deadlock: a count that is one too high") {
   DeviceArray<int> result(32);
   CHECK_BREAKS("deadlock", run(hand_over, shape(64), kCountTooHigh, result.get()));
   check_report(run(hand_over, shape(64), kCountTooHigh, result.get()), "deadlock",
-               {"mbarrier barrier (shared + 0x0)", "in phase 0 (parity 0): 1 of 33 arrivals missing",
+               {"mbarrier barrier (shared + 0x0)", "in phase 0 (parity 0): 1 of 33 arrivals is missing",
                 "threads 0-31 wait at"});
 }
 
@@ -337,11 +337,11 @@ TEST_CASE("mbarrier-phase-unseen: an arrival for a phase, and no wait has seen t
   CHECK_BREAKS("mbarrier-phase-unseen", run(arrives_for_three_phases, shape(64), Sees::kNobody));
   CHECK_BREAKS("mbarrier-phase-unseen", run(begins_a_phase, shape(1), false));
   CHECK_PASSES(run(begins_a_phase, shape(1), true));
-  check_text(
-      run(arrives_for_three_phases, shape(64), Sees::kNobody).report,
-      {"an arrival for phase 1 of an mbarrier, and no wait has seen phase 0 complete",
-       "mbarrier barrier (shared + 0x",
-       "missing  a wait for phase 0 (parity 0) by some thread, which tells those that arrive for phase 1"});
+  check_text(run(arrives_for_three_phases, shape(64), Sees::kNobody).report,
+             {"a thread arrives for phase 1 of an mbarrier, although no wait has seen phase 0 complete",
+              "mbarrier barrier (shared + 0x",
+              "missing  a wait for phase 0 (parity 0) by some thread that then signals the threads that "
+              "arrive for phase 1"});
 }
 
 TEST_CASE("mbarrier-count") {
@@ -375,7 +375,7 @@ TEST_CASE("mbarrier-address: misaligned") {
 
 TEST_CASE("deadlock: two phases complete before a wait by parity") {
   CHECK_BREAKS("deadlock", run(misses_a_phase, shape(64), 2));
-  CHECK(contains(run(misses_a_phase, shape(64), 2).report, "2 phases are already over"));
+  CHECK(contains(run(misses_a_phase, shape(64), 2).report, "2 phases have already completed"));
   CHECK_PASSES(run(misses_a_phase, shape(64), 1));
 }
 

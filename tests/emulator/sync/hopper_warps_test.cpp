@@ -200,9 +200,9 @@ TEST_CASE("named-barrier: counts and numbers") {
   CHECK_BREAKS("named-barrier", run_barriers(kTwice));
   CHECK_BREAKS("deadlock", run_barriers(kCountTooLarge));
   const Outcome outcome = run_barriers(kCountTooLarge);
-  CHECK(contains(
-      outcome.report,
-      "named barrier 1: 128 of 160 threads have come: threads 64-127 (bar_sync), threads 0-63 (bar_arrive)"));
+  CHECK(contains(outcome.report,
+                 "named barrier 1: 128 of 160 threads have arrived: threads 64-127 (bar_sync), threads 0-63 "
+                 "(bar_arrive)"));
 }
 
 TEST_CASE("named-barrier: a count that is too small") {
@@ -253,10 +253,10 @@ TEST_CASE("setmaxnreg: a budget that works out") {
 TEST_CASE("setmaxnreg: more than the register file holds") {
   CHECK_BREAKS("setmaxnreg", run(changes_registers<40, 240>, one_cta(384), 0));
   const Outcome outcome = run(changes_registers<40, 240>, one_cta(384), 0);
-  check_text(outcome.report, {"64512 registers in the CTA's pool", "warpgroup 0 has 40 a thread"});
-  CHECK(
-      contains(outcome.report,
-               "40 + 240 + 240 = 520 registers for a thread of each warpgroup, and there are 3 x 168 = 504"));
+  check_text(outcome.report, {"64512 registers in the CTA's pool", "warpgroup 0 has 40 per thread"});
+  CHECK(contains(outcome.report,
+                 "40 + 240 + 240 = 520 registers, counting one thread of each warpgroup, but there are only "
+                 "3 x 168 = 504"));
 }
 
 TEST_CASE("setmaxnreg: not by the whole warpgroup, or not at all") {

@@ -299,7 +299,8 @@ TEST_CASE("proxy-fence-after-read: a copy overwrites what threads have read") {
     CHECK(contains(outcome_of(fence).report, "--allow proxy-fence-after-read switches it off"));
     CHECK(contains(outcome_of(fence).report, "the arrival may overtake"));
   }
-  const char* const late = "fence    it has executed one since, after what told the thread that loads";
+  const char* const late =
+      "fence    it has executed one since, but only after it had signalled to the loading thread";
   CHECK(contains(outcome_of(kBehindTheArrival).report, late));
   CHECK_FALSE(contains(outcome_of(kNoReadFence).report, late));
   const ScopedCourseRule off(CourseRule::kProxyFenceAfterRead, false);

@@ -239,7 +239,7 @@ TEST_CASE("budget: the L2's bound is said to be no hard one") {
       make_budget(step, variant, {4096, 4096, 4096}, documented_h200(), {.registers = 128}), step, variant);
   CHECK(contains(text, "limited by L2"));
   CHECK_FALSE(contains(text, "e+"));  // 6573 TFLOP/s, should DRAM alone decide
-  CHECK(contains(text, "shorter where SMs ask for the same lines at the same time"));
+  CHECK(contains(text, "shorter if SMs request the same lines at the same time"));
 }
 
 TEST_CASE("budget: a workspace is printed with its size, and that there is none where there could be one") {

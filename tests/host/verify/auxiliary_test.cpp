@@ -100,10 +100,8 @@ TEST_CASE(
   };
   CHECK(report_with([](int, int unit) { return unit; }).empty());
   const std::string other = report_with([](int row, int unit) { return unit ^ (row % 4) ^ (row / 2 % 4); });
-  check_text(other,
-             {"in row 1, unit u holds what belongs to unit u ^ 1",
-              "row / 2 % 4 (exclusive-or) to the unit's number, the 64-byte swizzle, and the other adds "
-              "row % 4"});
+  check_text(other, {"In row 1, unit u holds what belongs to unit u ^ 1",
+                     "exclusive-or with row / 2 % 4 (the 64-byte swizzle) and the other side with row % 4"});
   // Not by a rule of rows: each row its own order.
   const std::string chance = report_with([](int, int unit) { return unit / 8 * 8 + (unit % 8 * 3 + 1) % 8; });
   CHECK_FALSE(contains(chance, "units of 16 bytes"));
@@ -165,7 +163,7 @@ TEST_CASE("auxiliary: the report says that words of a mask were not cleared, and
     std::copy_n(packed.tensor.begin() + static_cast<std::ptrdiff_t>(2 * row * pitch), 2 * n,
                 packed.tensor.begin() + static_cast<std::ptrdiff_t>(2 * row * n));
   check_text(harness::verify(stored, packed, harness::aux_acceptance(stored), kTile).report,
-             {"stored with the row pitch of D and not with its own"});
+             {"stored with the row pitch of D instead of its own"});
 }
 
 TEST_CASE("auxiliary: the report says which subtile of the tensor each subtile of D got") {
@@ -199,10 +197,11 @@ TEST_CASE("auxiliary: the report says which subtile of the tensor each subtile o
   };
   CHECK(report_with([](int i, int j) { return std::pair(i, j); }).empty());
   const std::string exchanged = report_with([](int i, int j) { return std::pair(j, i); });
-  check_text(exchanged, {"(0, 1) that of (1, 0), (0, 2) that of (2, 0), (1, 0) that of (0, 1)",
-                         "Row and column of the subtile are exchanged"});
+  check_text(exchanged, {"(0, 1) used that of (1, 0), (0, 2) used that of (2, 0), (1, 0) used that of (0, 1)",
+                         "The row and the column of the subtile are exchanged"});
   const std::string next = report_with([](int i, int j) { return std::pair(i, (j + 1) % 3); });
-  check_text(next, {"(0, 0) that of (0, 1), (0, 1) that of (0, 2), (0, 2) that of (0, 0)"}, {"exchanged"});
+  check_text(next, {"(0, 0) used that of (0, 1), (0, 1) used that of (0, 2), (0, 2) used that of (0, 0)"},
+             {"exchanged"});
   // No subtiles: every row takes that of another one.
   CHECK_FALSE(contains(report_with([](int i, int j) { return std::pair(i + 7, j); }), "Subtiles of"));
 }
@@ -368,7 +367,7 @@ TEST_CASE("auxiliary: contestants with less share the inputs, and one that needs
   CHECK_FALSE(workload.check(kTile, Epilogue{}).ok);  // D has the bias
   Epilogue more = whole;
   more.reduction = gemm::Reduction::kRowSums;
-  CHECK_THROWS_WITH(workload.problem(more), has_text("time them one after the other"));
+  CHECK_THROWS_WITH(workload.problem(more), has_text("time the two one after the other"));
   more = {.bias = Bias::kColumn, .auxiliary = Auxiliary::kResidual};
   CHECK_THROWS_WITH(workload.problem(more), has_text("needs others"));
 }
@@ -400,13 +399,13 @@ TEST_CASE("auxiliary: a problem whose tensor cannot be right is refused in one s
   };
   problem.auxiliary_pitch = 128;
   CHECK_THROWS_WITH(prepare(Auxiliary::kResidual),
-                    "a row of the auxiliary tensor begins 128 elements after the one before, and has N = "
+                    "a row of the auxiliary tensor begins 128 elements after the previous row, but has N = "
                     "144: the pitch must be at least N");
   problem.auxiliary_pitch = 160;
   CHECK_NOTHROW(prepare(Auxiliary::kResidual));
   CHECK_THROWS_WITH(
       prepare(Auxiliary::kMask),
-      "a row of the bit mask begins 160 bits after the one before: that must be a multiple of 128");
+      "a row of the bit mask begins 160 bits after the previous row: that must be a multiple of 128");
   problem.auxiliary_pitch = 256;
   CHECK_NOTHROW(prepare(Auxiliary::kMask));
   problem.auxiliary = reinterpret_cast<std::uint8_t*>(memory) + 4;
@@ -415,14 +414,14 @@ TEST_CASE("auxiliary: a problem whose tensor cannot be right is refused in one s
       "the bit mask begins 4 bytes after a multiple of 16: its address must be a multiple of 16");
   problem.auxiliary = nullptr;
   CHECK_THROWS_WITH(prepare(Auxiliary::kPreActivation),
-                    "the epilogue has an auxiliary tensor, and its address is null");
+                    "the epilogue has an auxiliary tensor, but its address is null");
   CHECK_NOTHROW(prepare(Auxiliary::kGate));
   problem.shape.n = 136;
   CHECK_THROWS_WITH(prepare(Auxiliary::kGate),
-                    "a gate makes one column of D of two, and N is 136: N must be a multiple of 16, so that "
-                    "rows of D are whole vectors of 16 bytes");
+                    "a gate makes one column of D from two, but N is 136: N must be a multiple of 16, so "
+                    "that rows of D are whole vectors of 16 bytes");
   CHECK_THROWS_WITH(harness::Workload({8, 9, 8}, Pattern::kExact, 1, {.epilogue = kEpilogues[6]}),
-                    "a gate makes one column of D of two, and N is 9: N must be even");
+                    "a gate makes one column of D from two, but N is 9: N must be even");
 }
 
 TEST_CASE("auxiliary: a variant computes its own tensor only") {

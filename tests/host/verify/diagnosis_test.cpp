@@ -87,14 +87,14 @@ TEST_CASE("where: the pattern is put into words") {
   CHECK(place_of([](int i, int j) { return i / 64 == 1 && j / 32 == 2; }) ==
         "the whole tile (1, 2) of 3 x 6 tiles and nothing else.");
   CHECK(place_of([](int i, int j) { return i / 64 == 2 && j / 32 == 5; }) ==
-        "the whole tile (2, 5) of 3 x 6 tiles and nothing else. All of it is in the incomplete last tile row "
-        "(22 of 64 rows) and column (10 of 32 columns).");
+        "the whole tile (2, 5) of 3 x 6 tiles and nothing else. All of them are in the incomplete last tile "
+        "row (22 of 64 rows) and column (10 of 32 columns).");
   CHECK(place_of([](int i, int j) { return i / 64 == 1 && j / 32 == 2 && (i != 70 || j != 70); }) ==
         "nearly the whole tile (1, 2) of 3 x 6 tiles and nothing else.");
   CHECK(place_of([](int i, int) { return i / 64 == 1; }) == "tile row 1 of 3 x 6 tiles, completely.");
-  CHECK(
-      place_of([](int i, int) { return i >= 128; }) ==
-      "tile row 2 of 3 x 6 tiles, completely. All of it is in the incomplete last tile row (22 of 64 rows).");
+  CHECK(place_of([](int i, int) { return i >= 128; }) ==
+        "tile row 2 of 3 x 6 tiles, completely. All of them are in the incomplete last tile row (22 of 64 "
+        "rows).");
   CHECK(place_of([](int, int j) { return j / 32 == 5 || j / 32 == 1; }) ==
         "tile columns 1, 5 of 3 x 6 tiles, completely.");
   CHECK(place_of([](int i, int j) { return i / 64 != 0 || j / 32 != 0; }) ==
@@ -103,20 +103,22 @@ TEST_CASE("where: the pattern is put into words") {
         "3 of the 3 x 6 tiles, each completely: (1, 0), (1, 1), (1, 2).");
   CHECK(place_of([](int i, int) { return i == 7; }) == "row 7, from end to end.");
   CHECK(place_of([](int i, int) { return i == m - 1; }) ==
-        "row 149, from end to end. All of it is in the incomplete last tile row (22 of 64 rows).");
+        "row 149, from end to end. All of them are in the incomplete last tile row (22 of 64 rows).");
   CHECK(place_of([](int, int j) { return j % 8 == 3; }) ==
-        "columns 3, 11, 19, 27 and 17 more, from end to end. It repeats: columns 3 mod 8, 1 in 8.");
+        "columns 3, 11, 19, 27 and 17 more, from end to end. The pattern repeats: columns 3 mod 8, 1 in 8.");
   CHECK(place_of([](int i, int) { return i % 16 >= 8; }) ==
-        "rows 8 to 15, 24 to 31, 40 to 47, 56 to 63 and 5 more, from end to end. It repeats: rows 8 to 15 "
-        "mod 16, 8 in 16.");
+        "rows 8 to 15, 24 to 31, 40 to 47, 56 to 63 and 5 more, from end to end. The pattern repeats: rows 8 "
+        "to 15 mod 16, 8 in 16.");
   CHECK(place_of([](int i, int j) { return i == 77 && j == 99; }) ==
         "one element, D(77, 99); inside its tile that is (13, 3).");
   CHECK(place_of([](int i, int j) { return i % 64 < 8 && j % 32 >= 24 && i < 128; }) ==
         "640 elements in rows 0 to 7, 64 to 71 and columns 24 to 31, 56 to 63, 88 to 95, 120 to 127 and 1 "
-        "more, in 10 of 3 x 6 tiles; inside the tile only rows 0 to 7, columns 24 to 31. It repeats: columns "
+        "more, in 10 of 3 x 6 tiles; in a tile, only rows 0 to 7, columns 24 to 31. The pattern repeats: "
+        "columns "
         "24 to 31 mod 32, 8 in 32.");
-  CHECK(place_of([](int, int j) { return j == n - 1; }) ==
-        "column 169, from end to end. All of it is in the incomplete last tile column (10 of 32 columns).");
+  CHECK(
+      place_of([](int, int j) { return j == n - 1; }) ==
+      "column 169, from end to end. All of them are in the incomplete last tile column (10 of 32 columns).");
 }
 
 TEST_CASE("survey counts every kind") {
@@ -172,10 +174,9 @@ TEST_CASE("why: a part of K missing, doubled, replaced, or too much") {
     Case c(pattern, {150, 170, 200});
     c.recompute(200 - 48, [&](int i, int j, int l) { return c.product(i, j, l + 48); });
     const std::string report = harness::verify(c.image, c.acceptance, {64, 32, 64}).report;
-    check_text(report,
-               {"the beginning of K is missing: k = 0 to 47",
-                "inside of the first k-tile of 64: the accumulators are overwritten by its multiplication at "
-                "k = 48, as by each one before it"});
+    check_text(report, {"the beginning of K is missing: k = 0 to 47",
+                        "a part of the first k-tile, which has 64 elements of K: its multiplication at k = "
+                        "48 overwrites the accumulators, and so does each multiplication before it"});
     CHECK(contains(c.report(), "by k-tile 3?"));
   }
   SECTION("a k-tile in the middle") {
@@ -191,19 +192,19 @@ TEST_CASE("why: a part of K missing, doubled, replaced, or too much") {
   SECTION("a stage read too early") {
     Case c(pattern);
     c.recompute(k, [&](int i, int j, int l) { return c.product(i, j, l / 16 == 4 ? l - 32 : l); });
-    CHECK(contains(c.report(), "k-tile 4 is missing and k-tile 2 is there twice"));
+    CHECK(contains(c.report(), "k-tile 4 is missing and k-tile 2 is counted twice"));
   }
   SECTION("what the k-tile before left behind the end of K") {
     Case c(pattern);
     c.recompute(112, [&](int i, int j, int l) { return c.product(i, j, l < k ? l : l - 16); });
-    CHECK(
-        contains(c.report(),
-                 "columns 4 to 15 of the last, incomplete k-tile 6 (k = 100 to 111) are those of k-tile 5"));
+    CHECK(contains(
+        c.report(),
+        "columns 4 to 15 of the last, incomplete k-tile 6 (k = 100 to 111) still hold values of k-tile 5"));
   }
   SECTION("past the end of K, into the next row") {
     Case c(pattern);
     c.recompute(112, [&](int i, int j, int l) { return c.product(i, j, l); });
-    CHECK(contains(c.report(), "the accumulation runs on to k = 111, past K = 100"));
+    CHECK(contains(c.report(), "the accumulation continues to k = 111, beyond K = 100"));
   }
 }
 
@@ -232,7 +233,7 @@ TEST_CASE("why: right results in the wrong place") {
     Case c(pattern);
     c.gather([](int i, int j) { return harness::Element{i, j % 32 < 16 ? j : j - 16}; });
     CHECK(contains(c.report(), "D(row, column) holds the result for D(row + 0, column - 16)"));
-    CHECK(contains(c.report(), "a part of B was loaded from 16 rows before its own"));
+    CHECK(contains(c.report(), "a part of B was loaded or read from 16 rows before its own"));
   }
   SECTION("off by one row") {
     Case c(pattern);
@@ -250,8 +251,8 @@ TEST_CASE("why: right results in the wrong place") {
       const int flat = i * kDiagnosedShape.n + j;
       return harness::Element{flat / kDiagnosedShape.m, flat % kDiagnosedShape.m};
     });
-    CHECK(
-        contains(c.report(), "row pitch (leading dimension) of 150 elements instead of N = 170; that is M"));
+    CHECK(contains(c.report(),
+                   "row pitch (leading dimension) of 150 elements (which is M) instead of N = 170"));
   }
 }
 
@@ -331,7 +332,7 @@ constexpr gemm::TileShape kLargeTile{64, 128, 64};
 
 /// The beginnings of the sentences below; a report holds its own and none of the others.
 const std::vector<std::string> kSentences{
-    "each row's columns of D are exchanged in units of 8",
+    "in each row of D, units of 8 columns are exchanged",
     "in the rows of A",
     "in the rows of B",
     "the k16 slices of",
@@ -350,11 +351,11 @@ const std::vector<std::string> kSentences{
     "the beginning of K",
     "D(row, column) holds",
     "leading dimension",
-    "the 8 x 8 blocks of",
-    "of each 16 are exchanged in",
+    "the 8 x 8 blocks at",
+    "of every 16 are exchanged",
     "each 8 x 8 block of",
     "groups of 8 rows of",
-    "multiplied at a k that is not its own",
+    "multiplied at the wrong k",
 };
 
 void check_only(Case& c, const std::vector<std::string>& wanted) {
@@ -387,25 +388,27 @@ TEST_CASE("why: swizzles, slices, coordinates and accumulators each have their o
   SECTION("a tile of D written with a swizzle and stored without") {
     const int bytes = GENERATE(128, 64, 32);
     c.gather([&](int i, int j) { return harness::Element{i, j ^ (8 * swizzle_unit(bytes, i))}; });
-    check_only(c, {"each row's columns of D are exchanged in units of 8, by row: the " +
+    check_only(c, {"in each row of D, units of 8 columns are exchanged, depending on the row: only one side "
+                   "applies the " +
                    std::to_string(bytes) + "-byte swizzle"});
   }
   SECTION("a tile of D written with one swizzle and stored with another") {
     c.gather([](int i, int j) {
       return harness::Element{i, j ^ (8 * (swizzle_unit(128, i) ^ swizzle_unit(64, i)))};
     });
-    check_only(c, {"each row's columns of D are exchanged in units of 8, by row: one side applies the "
-                   "128-byte swizzle and the other the 64-byte swizzle"});
+    check_only(c, {"in each row of D, units of 8 columns are exchanged, depending on the row: one side "
+                   "applies the 128-byte swizzle and the other the 64-byte swizzle"});
   }
   SECTION("A read without the swizzle that it was written with") {
     c.recompute(256, [&](int i, int j, int k) { return a(i, k ^ (8 * swizzle_unit(128, i))) * b(j, k); });
-    check_only(c, {"in the rows of A the 128-byte swizzle"});
+    check_only(c, {"in the rows of A, only one side applies the 128-byte swizzle"});
   }
   SECTION("both read without it") {
     c.recompute(256, [&](int i, int j, int k) {
       return a(i, k ^ (8 * swizzle_unit(64, i))) * b(j, k ^ (8 * swizzle_unit(64, j)));
     });
-    check_only(c, {"in the rows of A the 64-byte swizzle", "in the rows of B the 64-byte swizzle"});
+    check_only(c, {"in the rows of A, only one side applies the 64-byte swizzle",
+                   "in the rows of B, only one side applies the 64-byte swizzle"});
   }
   SECTION("overlapping slices of A") {
     c.recompute(256,
@@ -429,17 +432,19 @@ TEST_CASE("why: swizzles, slices, coordinates and accumulators each have their o
   }
   SECTION("a slice of B replaced") {
     c.recompute(256, [&](int i, int j, int k) { return a(i, k) * b(j, k % 64 / 16 == 3 ? k - 16 : k); });
-    check_only(c, {"the k16 slice 3 of B is skipped, and slice 2 is there twice"});
+    check_only(c, {"the k16 slice 3 of B is skipped, and slice 2 is used twice"});
   }
   SECTION("fragments of B exchanged") {
     c.recompute(208,
                 [&](int i, int j, int k) { return a(i, k) * b((j & ~8) | (k & 8), (k & ~8) | (j & 8)); });
-    check_only(c, {"the 8 x 8 blocks of B at (rows 0-7, k 8-15) and (rows 8-15, k 0-7)"});
+    check_only(c,
+               {"in each 16 x 16 block of B, the 8 x 8 blocks at (rows 0-7, k 8-15) and (rows 8-15, k 0-7)"});
   }
   SECTION("fragments of A exchanged along K, and those of B transposed") {
     c.recompute(208,
                 [&](int i, int j, int k) { return a(i, k ^ 8) * b((j & ~7) | (k & 7), (k & ~7) | (j & 7)); });
-    check_only(c, {"k 0-7 and k 8-15 of each 16 are exchanged in A", "each 8 x 8 block of B is transposed"});
+    check_only(c,
+               {"in A, k 0-7 and k 8-15 of every 16 are exchanged", "each 8 x 8 block of B is transposed"});
   }
   SECTION("groups of 8 rows at half their distance") {
     c.recompute(kLarge.k, [&](int i, int j, int k) {
@@ -460,8 +465,8 @@ TEST_CASE("why: swizzles, slices, coordinates and accumulators each have their o
         c.at(i, j) = gemm::to_bf16(sum);
       }
     }
-    check_only(c, {"in tile (1, 1) k-tiles 0 to 1 are missing, and k-tiles 2 to 3 are there twice: a part of "
-                   "the tile is multiplied at a k that is not its own"});
+    check_only(c, {"in tile (1, 1), k-tiles 0 to 1 are missing, and k-tiles 2 to 3 are counted twice: a part "
+                   "of the tile is multiplied at the wrong k"});
   }
   SECTION("A loaded with exchanged coordinates") {
     c.recompute(kLarge.k,

@@ -204,17 +204,17 @@ TEST_CASE("epilogue: a bias or a C of the wrong length is refused in a sentence"
   problem.epilogue.bias = Bias::kColumn;
   problem.bias_length = 8;
   CHECK_THROWS_WITH(gemm::prepare(variant, problem),
-                    "the bias has 8 elements, and D has 16 columns: it must have one for each");
+                    "the bias has 8 elements, but D has 16 columns: it must have one for each");
   problem.bias_length = 16;
   CHECK_NOTHROW(gemm::prepare(variant, problem));
   problem.epilogue.bias = Bias::kRow;
   CHECK_THROWS_WITH(gemm::prepare(variant, problem),
-                    "the bias has 16 elements, and D has 8 rows: it must have one for each");
+                    "the bias has 16 elements, but D has 8 rows: it must have one for each");
   problem.epilogue = {1, 1, Bias::kNone, Activation::kNone};
   problem.c_pitch = 8;
   CHECK_THROWS_WITH(
       gemm::prepare(variant, problem),
-      "a row of C begins 8 elements after the one before, and has N = 16: the pitch must be at least N");
+      "a row of C begins 8 elements after the previous row, but has N = 16: the pitch must be at least N");
 }
 
 TEST_CASE("epilogue: what a variant computes, and what is nearest") {
@@ -230,7 +230,7 @@ TEST_CASE("epilogue: what a variant computes, and what is nearest") {
         "99_test plain does not compute beta = 1 and the activation relu; its variant full does; the nearest "
         "epilogue that it has is alpha 1, beta 0");
   CHECK(harness::epilogue_problem(step, step.variants[1], {1, 1, Bias::kRow, Activation::kSilu}) ==
-        "99_test full does not compute a bias by row and the activation silu; the nearest epilogue that it "
+        "99_test full does not compute a bias per row and the activation silu; the nearest epilogue that it "
         "has is alpha 1, beta 1, bias column, relu");
 }
 
@@ -256,12 +256,12 @@ TEST_CASE("epilogue: what is compiled in is always there, and nothing else is") 
         "99_test bias_relu does not compute the activation silu; the nearest epilogue that it has is alpha "
         "1, beta 0, bias column, relu");
   CHECK(harness::epilogue_problem(step, step.variants[2], {2, 0, Bias::kRow}) ==
-        "99_test identity does not compute alpha = 2 and a bias by row; its variant row_bias does; the "
+        "99_test identity does not compute alpha = 2 and a bias per row; its variant row_bias does; the "
         "nearest epilogue that it has is alpha 1, beta 0");
   gemm::Problem plain(gemm::Gemm{{8, 16, 8}, nullptr, nullptr, nullptr});
   CHECK_THROWS_WITH(
       gemm::prepare(step.variants[0], plain),
-      "the variant bias_relu has its bias and its activation compiled in, and the problem has others");
+      "the variant bias_relu has its bias and its activation compiled in, but the problem has others");
 }
 
 TEST_CASE("epilogue: one workload serves epilogues with different biases", "[device]") {

@@ -89,22 +89,23 @@ TEST_CASE("groups: what the flag says") {
 }
 
 TEST_CASE("groups: what is refused, in a sentence each") {
-  CHECK(refusal("3,-5,7", 5) == "group 1 has -5 rows: a group has none, or more");
+  CHECK(refusal("3,-5,7", 5) == "group 1 has -5 rows: a group must have at least 0");
   CHECK(refusal("3,2147483648", 5) ==
-        "group 1 ends after row 262144: all groups together have at most so many rows");
+        "group 1 ends after row 262144: all groups together may have at most that many rows");
   CHECK(refusal("262144,262144", 5).find("group 1 ends after row 262144") == 0);
   CHECK(refusal("3,99999999999999999999", 5) ==
         "the number 99999999999999999999 in 3,99999999999999999999 is too large");
-  CHECK(refusal("3,3", 5) == "the groups have 6 rows, and M is 5: M counts the rows of all groups");
-  CHECK(
-      refusal("3,3+1", 5) ==
-      "the groups have 7 rows with the guard rows between them, and M is 5: M counts the rows of all groups");
-  CHECK(refusal("3,x", 5).find("'3,x' says no groups") == 0);
-  CHECK(refusal("3,,2", 5).find("'3,,2' says no groups") == 0);
+  CHECK(refusal("3,3", 5) ==
+        "the groups have 6 rows, but M is 5: M must be the number of rows of all groups");
+  CHECK(refusal("3,3+1", 5) ==
+        "the groups have 7 rows with the guard rows between them, but M is 5: M must be the number of rows "
+        "of all groups");
+  CHECK(refusal("3,x", 5).find("'3,x' does not describe groups") == 0);
+  CHECK(refusal("3,,2", 5).find("'3,,2' does not describe groups") == 0);
   CHECK(refusal("4:zip", 5).find("unknown distribution 'zip'; did you mean 'zipf'?") == 0);
-  CHECK(refusal("0:zipf", 5) == "the number of groups in 0:zipf must be 1 to 65536");
-  CHECK(refusal("9:zipf+1", 5) == "9 groups with 1 guard rows between them do not fit 5 rows");
-  CHECK(contains(refusal("4:zipf:1:1", 5), "says no groups"));
+  CHECK(refusal("0:zipf", 5) == "the number of groups in 0:zipf must be from 1 to 65536");
+  CHECK(refusal("9:zipf+1", 5) == "9 groups with 1 guard rows between them do not fit into 5 rows");
+  CHECK(contains(refusal("4:zipf:1:1", 5), "does not describe groups"));
   CHECK(refusal("3,2+-1", 5).find("the number of guard rows") == 0);
 }
 
@@ -118,14 +119,16 @@ TEST_CASE("groups: counts and a capacity") {
   CHECK(sum_of({harness::parse_groups("3:one:1:12/4", 12)[0].count(),
                 harness::parse_groups("3:one:1:12/4", 12)[1].count(),
                 harness::parse_groups("3:one:1:12/4", 12)[2].count()}) == 4);
-  CHECK(refusal("3,5/4", 8) == "group 1 has 5 rows, and room for 4: a count must be 0 to the capacity");
-  CHECK(refusal("3,-1/4", 8) == "group 1 has -1 rows, and room for 4: a count must be 0 to the capacity");
+  CHECK(refusal("3,5/4", 8) == "group 1 has 5 rows, but room for 4: a count must be from 0 to the capacity");
+  CHECK(refusal("3,-1/4", 8) ==
+        "group 1 has -1 rows, but room for 4: a count must be from 0 to the capacity");
   CHECK(refusal("3,1/4", 9) ==
-        "2 groups have room for 4 rows each, which is 8 rows, and M is 9: M counts the rows of all rooms");
-  CHECK(refusal("3,1/0", 8) == "the capacity in 3,1/0 must be 1 to 262144");
-  CHECK(refusal("3,1/x", 8).find("'3,1/x' says no groups") == 0);
-  CHECK(contains(refusal("3,1+1/4", 8), "says guard rows and a capacity"));
-  CHECK(contains(refusal("2:zipf:1:5:6/4", 8), "says no groups"));
+        "2 groups have room for 4 rows each, which is 8 rows in all, but M is 9: M must be the number of "
+        "rows for which there is room");
+  CHECK(refusal("3,1/0", 8) == "the capacity in 3,1/0 must be from 1 to 262144");
+  CHECK(refusal("3,1/x", 8).find("'3,1/x' does not describe groups") == 0);
+  CHECK(contains(refusal("3,1+1/4", 8), "gives guard rows and a capacity"));
+  CHECK(contains(refusal("2:zipf:1:5:6/4", 8), "does not describe groups"));
 }
 
 TEST_CASE("groups: anywhere, as the seed behind an @ says") {
@@ -134,8 +137,8 @@ TEST_CASE("groups: anywhere, as the seed behind an @ says") {
   CHECK(harness::parse_groups("3,0,2+1@7", 7) == harness::parse_groups("3,0,2+1", 7));
   CHECK(harness::parse_groups("4:zipf:2@1", 9) == harness::parse_groups("4:zipf:2", 9));
   CHECK(refusal("3,2@0", 5) == "the seed after the @ in 3,2@0 must be at least 1");
-  CHECK(refusal("3,2@x", 5).find("'3,2@x' says no groups") == 0);
-  CHECK(contains(refusal("3,1/4@2", 8), "says groups that lie anywhere and a capacity"));
+  CHECK(refusal("3,2@x", 5).find("'3,2@x' does not describe groups") == 0);
+  CHECK(contains(refusal("3,1/4@2", 8), "gives a placement and a capacity"));
 }
 
 TEST_CASE("groups: anywhere they lie apart, and what is written beside them is found") {
@@ -212,8 +215,8 @@ TEST_CASE("groups: anywhere they lie apart, and what is written beside them is f
   const harness::CheckResult behind = damaged(last.d + gemm::offset(last.rows, 3, last.d_pitch));
   CHECK(behind.failed == std::vector<std::string>{harness::kGuardRows});
   CHECK(contains(behind.report,
-                 "1 element of D beside all groups was written, the first as row 5, column 3 of "
-                 "group 2, which has 5 rows of 16 columns"));
+                 "1 element of D outside all groups was written; the first would be row 5, column 3 of group "
+                 "2, which has 5 rows of 16 columns"));
   CHECK(damaged(problem.known[0].d - 1).failed == std::vector<std::string>{harness::kGuardRows});
   CHECK_FALSE(contains(behind.report, "up to the next multiple"));
   workload.poison();
@@ -223,7 +226,7 @@ TEST_CASE("groups: anywhere they lie apart, and what is written beside them is f
       harness::copy_to_device(group.d + gemm::offset(row, 0, group.d_pitch), &value, sizeof value);
   }
   check_text(workload.check(kGroupTile).report,
-             {"rows up to the next multiple of 8 were written: boxes of 8 rows"});
+             {"rows up to the next multiple of 8 were written, because nothing clips the boxes of 8 rows"});
   CHECK(damaged(const_cast<gemm::bf16*>(last.a) + 2).failed == std::vector<std::string>{harness::kInputA});
 }
 
@@ -234,13 +237,13 @@ TEST_CASE("groups: a problem's groups ascend, and lie in A") {
   };
   CHECK(rule({}).empty());
   CHECK(rule({{0, 10}, {10, 10}, {12, 100}}).empty());
-  CHECK(rule({{0, 10}, {-1, 5}}) == "group 1 begins at row -1: rows count from 0");
+  CHECK(rule({{0, 10}, {-1, 5}}) == "group 1 begins at row -1: rows are counted from 0");
   CHECK(rule({{0, 10}, {20, 15}}) ==
-        "group 1 begins at row 20 and ends at row 15: a group has no rows, or more, and never fewer");
+        "group 1 begins at row 20 and ends at row 15: a group must have at least 0 rows");
   CHECK(rule({{0, 10}, {9, 15}}) ==
-        "group 1 begins at row 9, and group 0 ends at row 10: offsets must ascend");
+        "group 1 begins at row 9, but group 0 ends at row 10: offsets must ascend");
   CHECK(rule({{0, 10}, {10, 101}}) ==
-        "group 1 ends at row 101, and A has 100: M must count the rows of all groups");
+        "group 1 ends at row 101, but A has 100: M must be the number of rows of all groups");
   CHECK(
       gemm::violated_group_rule(std::vector<GroupRows>(5), {100, 1 << 30, 8}).find("B has 5 x 1073741824") ==
       0);
@@ -326,8 +329,8 @@ TEST_CASE("groups: the report says that all of them take the B of one") {
   };
   CHECK(report_with([](int group) { return group; }).empty());
   const std::string first = report_with([](int) { return 0; });
-  check_text(first,
-             {"the rows of all these groups are A times the B of group 0, whatever group they are of"});
+  check_text(first, {"the rows of all these groups are A times the B of group 0, although they belong to "
+                     "different groups"});
   const std::string next = report_with([](int group) { return (group + 1) % 4; });
   check_text(next, {}, {"the rows of all these groups"});
 }
@@ -361,8 +364,8 @@ TEST_CASE("groups: the report says that parts of groups were rounded down, and w
     return harness::verify(image, acceptance, kGroupTile).report;
   };
   check_text(report_with({{16, 20}, {28, 30}, {54, 60}}, harness::kPoison),
-             {"after whole parts of 8 rows: 4 of the 20 rows of group 0, 2 of the 10 rows of group 2, "
-              "6 of the 14 rows of group 5. A number of parts of 8 is rounded down"});
+             {"those that do not fill a part of 8 rows: 4 of the 20 rows of group 0, 2 of the 10 rows of "
+              "group 2, 6 of the 14 rows of group 5. The number of parts is rounded down"});
   // Not the ends of all groups.
   CHECK_FALSE(contains(report_with({{16, 20}, {28, 30}}, harness::kPoison), "rounded down"));
   check_text(report_with({{20, 60}}, gemm::bf16{0}),

@@ -71,7 +71,7 @@ TEST_CASE("a small cube is spelled out, and a sentence says so") {
   CHECK(harness::to_string(harness::parse_shape("128")) == "128x128x128");
   CHECK(harness::to_string(harness::parse_shape("16x16x16")) == "16x16x16");
   CHECK(refused_shape("64") ==
-        "'64' is no size: one or two digits name a step, so write that cube as 64x64x64");
+        "'64' is not a size: one or two digits name a step, so write that cube as 64x64x64");
   CHECK(contains(refused_shape("02"), "2x2x2"));
   CHECK(contains(refused_shape("0"), "at least 1"));
   CHECK(contains(refused_shape("000"), "at least 1"));

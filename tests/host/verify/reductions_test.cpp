@@ -201,12 +201,13 @@ TEST_CASE("reductions: results that have changed places inside a period are reco
   };
   const std::string bits = explain(
       [](std::size_t i) { return i >= 64 ? i : (i & ~std::size_t{9}) | (i & 1) << 3 | (i >> 3 & 1); });
-  check_text(bits, {"in each 16 columns these have changed places: 1 and 8, 3 and 10, 5 and 12, 7 and 14. Of "
-                    "each place bits 0 and 3 of its number are exchanged"});
+  check_text(bits, {"in each 16 columns, these have changed places: 1 and 8, 3 and 10, 5 and 12, 7 and 14. "
+                    "For each place, bits 0 and 3 of its number are exchanged"});
   const std::string mask = explain([](std::size_t i) { return i ^ 4; });
-  check_text(mask, {"in each 8 columns these have changed places: 0 and 4, 1 and 5", "exclusive-or 4"});
+  check_text(mask, {"in each 8 columns, these have changed places: 0 and 4, 1 and 5",
+                    "combined with 4 by exclusive-or"});
   const std::string turned = explain([](std::size_t i) { return i / 4 * 4 + (i + 1) % 4; });
-  check_text(turned, {"in each 4 columns 0 has that of 1, 1 has that of 2"});
+  check_text(turned, {"in each 4 columns, 0 has the result of 1, 1 has the result of 2"});
   CHECK(
       contains(explain([](std::size_t i) { return i == 3   ? 8
                                                   : i == 8 ? 3
@@ -238,7 +239,7 @@ TEST_CASE("reductions: the report says how often the subtiles of a tile were cou
   CHECK(explain({1, 1, 1}).empty());
   INFO(explain({3, 2, 1}));
   CHECK(contains(explain({3, 2, 1}),
-                 "count 3, 2, 1 times: what a thread has summed up so far is added after every subtile"));
+                 "count 3, 2, 1 times: a thread adds what it has summed up so far after every subtile"));
   CHECK(contains(explain({1, 0, 1}), "count 1, 0, 1 times: one of them is missing"));
   CHECK_FALSE(contains(explain({7, 1, 1}), "subtiles of 64 columns"));
 }

@@ -73,25 +73,26 @@ TEST_CASE("surprises of a device are said in one sentence each, which docs/surpr
   const Case cases[] = {
       {gpu("NVIDIA H100 PCIe", 90, 114),
        {.power_limit_w = 350, .default_power_limit_w = 350},
-       {"114 SMs, where the docs' H200 has 132: waves end elsewhere, and the peak is 86 % of that one's",
-        "this card is built for 350 W, the docs' H200 for 700 W: large shapes and sustained runs are "
+       {"this GPU has 114 SMs, and the H200 in docs has 132: its waves end elsewhere, and its peak is 86 % "
+        "of the H200's",
+        "this card is built for 350 W, and the H200 in docs for 700 W: large shapes and sustained runs are "
         "slower"}},
       {gpu("NVIDIA H200", 90, 132),
        {.power_limit_w = 500, .default_power_limit_w = 700},
-       {"the power limit is set to 500 W, 700 W is this card's default: large shapes and sustained runs get "
-        "slower"}},
+       {"the power limit is set to 500 W, but this card's default is 700 W: large shapes and sustained runs "
+        "become slower"}},
       {gpu("NVIDIA H200 MIG 1g.18gb", 90, 16),
        {.power_limit_w = 700, .default_power_limit_w = 700, .is_divided = true},
        {"the GPU is divided (MIG) and this instance has 16 SMs: its other instances share power and clock "
         "with it"}},
       {gpu("GRID H200", 90, 132),
        {.is_shared = true},
-       {"a virtual GPU (vGPU), which other virtual machines use in turns: times may scatter and clocks may "
-        "not be known"}},
+       {"this is a virtual GPU (vGPU), which other virtual machines use in turn: times may scatter and "
+        "clocks may be unknown"}},
       {gpu("NVIDIA A100-SXM4-80GB", 80, 108),
        {.power_limit_w = 400, .default_power_limit_w = 400},
-       {"NVIDIA A100-SXM4-80GB is not a Hopper (compute capability 8.0): the docs' numbers and predictions "
-        "are not about it"}},
+       {"NVIDIA A100-SXM4-80GB is not a Hopper (compute capability 8.0): the numbers and predictions in docs "
+        "do not apply to it"}},
   };
   for (const Case& expected : cases) {
     CHECK(surprises(expected.device, expected.card) == expected.lines);
@@ -117,16 +118,16 @@ TEST_CASE("surprises of a run are said in one sentence each, which docs/surprise
 
   const std::pair<Conditions, std::string> cases[] = {
       {throttled({"software_thermal"}),
-       "the GPU was too hot (88 C) and slowed down to 1410 MHz: its times count for this temperature only"},
+       "the GPU was too hot (88 C) and slowed down to 1410 MHz: its times hold only for this temperature"},
       {held_down(),
-       "the power limit held the clock down to 1815 MHz although this is burst mode: one launch is long "
-       "enough to reach it"},
+       "the power limit held the clock down to 1815 MHz, although this is burst mode: a single launch is "
+       "long enough to reach the limit"},
       {throttled({"application_clocks"}),
-       "somebody has fixed this card's clock (application clocks): it ran at 1755 MHz at most"},
+       "this card's clock has been fixed (application clocks): it ran at 1755 MHz at most"},
       {throttled({"hardware_power_brake"}),
-       "the machine told the GPU to brake (power supply): its times count for this moment only"},
+       "the machine told the GPU to slow down (power supply): its times hold only for this moment"},
       {throttled({"hardware_slowdown"}),
-       "the GPU's hardware slowed it down and does not say why: its times count for this moment only"},
+       "the GPU's hardware slowed it down and does not say why: its times hold only for this moment"},
   };
   const Lines known = throttle_names(~0ull);
   for (const auto& [conditions, sentence] : cases) {
@@ -157,8 +158,8 @@ TEST_CASE("a step is refused where its instructions do not exist, newer GPUs inc
   CHECK(step_problem(blackwell, emulator).empty());
   CHECK(record_wanted(blackwell, emulator).empty());
   CHECK(step_problem(blackwell, gpu("NVIDIA H200", 90, 132)) ==
-        "step 70_tensor_memory needs a Blackwell GPU: its instructions exist in compute capability 10.0 "
-        "only, and NVIDIA H200 has 9.0; tools/run --backend emulator runs it on any machine");
+        "step 70_tensor_memory needs a Blackwell GPU: its instructions exist only in compute "
+        "capability 10.0, but NVIDIA H200 has 9.0; tools/run --backend emulator runs it on any machine");
   CHECK(step_problem(ampere, gpu("Tesla T4", 75, 40)) ==
         "step 04_mma_sync needs compute capability 8.0 or newer, but Tesla T4 has 7.5");
   for (const DeviceInfo& device : {gpu("NVIDIA A100-SXM4-80GB", 80, 108), gpu("NVIDIA B200", 100, 148)})

@@ -157,7 +157,7 @@ TEST_CASE("typed: the report says when a tile was read the other way round") {
     if (fault.name == "A read the other way round") fault.damage(image, rules, kTile);
   }
   const auto result = harness::verify(rules, image, harness::typed_acceptance(rules), kTile);
-  CHECK(contains(result.report, "each block of 64 x 64 elements of A transposed"));
+  CHECK(contains(result.report, "each 64 x 64 block of A transposed"));
 }
 
 TEST_CASE("typed: the report says which rows of ldmatrix are exchanged") {
@@ -192,11 +192,11 @@ TEST_CASE("typed: the report says which rows of ldmatrix are exchanged") {
   });
   check_text(
       exchanged,
-      {"the 8 x 8 blocks of A at (rows 0-7, k 8-15) and (rows 8-15, k 0-7) of each 16 x 16 exchanged"});
+      {"the 8 x 8 blocks at (rows 0-7, k 8-15) and (rows 8-15, k 0-7) of each 16 x 16 block of A exchanged"});
   CHECK(contains(report_with([](int row, int k) {
                    return std::pair{row, k ^ 8};
                  }),
-                 "k 0-7 and k 8-15 of each 16 exchanged in A"));
+                 "k 0-7 and k 8-15 of every 16 exchanged in A"));
   CHECK_FALSE(contains(report_with([](int row, int k) { return std::pair{row ^ 4, k}; }), "These are"));
 }
 
@@ -243,10 +243,10 @@ TEST_CASE("typed: the report says that k-tiles begin too close, or that one is t
   CHECK(report_with({0, 64, 128, 192, 256}).empty());
   CHECK(contains(report_with({0, 32, 64, 96, 128}), "begin 32 elements apart instead of 64"));
   CHECK(contains(report_with({0, 32, 64, 96, 128}), "k from 192 on is never read"));
-  CHECK(contains(report_with({0, 64, 64, 192, 256}), "k-tile 2 is missing and k-tile 1 is there twice"));
+  CHECK(contains(report_with({0, 64, 64, 192, 256}), "k-tile 2 is missing and k-tile 1 is counted twice"));
   CHECK(contains(report_with({0, 64, 128, 192}), "k-tile 4 is missing ("));
-  CHECK((contains(report_with({0, 64, 128, 192}), "after the last whole 128 of K was not promoted")) ==
-        promotes);
+  CHECK((contains(report_with({0, 64, 128, 192}),
+                  "after the last whole 128 elements of K were not promoted")) == promotes);
   CHECK_FALSE(contains(report_with({0, 64, 192, 256}), "promoted"));
   CHECK_FALSE(contains(report_with({8, 72, 128, 200, 256}), "These are"));
 }
@@ -279,11 +279,10 @@ TEST_CASE("typed: the report says that the slabs of a tile begin at another dist
   const std::vector<int> right{0, 16, 32, 48};
   CHECK(report_with(right, right).empty());
   check_text(report_with({0, 8, 16, 24}, {0, 8, 16, 24}),
-             {"the slabs of 16 along K of A and B begin 8 elements of K apart instead of 16: k 40 to 63 "
-              "of each k-tile is never read, and k 8 to 31 more than once"});
-  CHECK(contains(report_with(right, {0, 0, 0, 0}),
-                 "of B begin 0 elements of K apart instead of 16: k 16 to 63"));
-  CHECK(contains(report_with({0, 4, 8, 12}, right), "of A begin 4 elements of K apart"));
+             {"the slabs of 16 elements along K of A and B begin 8 elements apart instead of 16: k 40 to 63 "
+              "of each k-tile is never read, and k 8 to 31 is read more than once"});
+  CHECK(contains(report_with(right, {0, 0, 0, 0}), "of B begin 0 elements apart instead of 16: k 16 to 63"));
+  CHECK(contains(report_with({0, 4, 8, 12}, right), "of A begin 4 elements apart"));
   CHECK_FALSE(contains(report_with({0, 8, 32, 40}, right), "slabs of 16"));
   // The last of three k-tiles is incomplete.
   TypedImage image = harness::correct_image(rules);
@@ -293,7 +292,7 @@ TEST_CASE("typed: the report says that the slabs of a tile begin at another dist
     harness::put_bits(types.d, image.d.data(), i, harness::encode(types.d, sum * rules.scale()));
   }
   check_text(harness::verify(rules, image, acceptance, kTile).report,
-             {"k-tile 2 is missing (of k-tiles 0 to 2). It is the incomplete one: K = 168 is 2 whole "
+             {"k-tile 2 is missing (the k-tiles are 0 to 2). It is the incomplete one: K = 168 is 2 whole "
               "k-tiles of 64 and 40 more"});
 }
 
@@ -372,7 +371,8 @@ TEST_CASE("typed: the report says to which side results were rounded") {
     return harness::verify(rules, image, acceptance, kTile).report;
   };
   INFO(report_with(0));
-  CHECK(contains(report_with(0), "nearer to zero: the results are right, and are rounded toward zero"));
+  CHECK(contains(report_with(0),
+                 "toward zero: the results are computed correctly, but they are rounded toward zero"));
   CHECK_FALSE(contains(report_with(1), "rounded toward zero"));
 }
 
@@ -409,11 +409,11 @@ TEST_CASE("typed: the report says that promoted accumulators run on") {
     }
     return harness::verify(rules, image, acceptance, kWide).report;
   };
-  CHECK_FALSE(contains(report_with(128, true), "run on"));
-  check_text(report_with(128, false), {"holds all that was promoted before it. The first"});
+  CHECK_FALSE(contains(report_with(128, true), "not reset"));
+  check_text(report_with(128, false), {"also contains everything that was promoted before. The first"});
   for (const bool each_begins : {false, true}) {
     check_text(report_with(64, false, each_begins),
-               {"columns 64 further or before in the tile, which use the same"});
+               {"columns 64 to the right or left in the tile, which use the same"});
   }
 }
 
@@ -487,8 +487,8 @@ TEST_CASE("typed: the report names scales of the tile before, and accumulators t
       before.blocks_b[at(row, block)] = rules.blocks_b[at(row - 256, block)];
   }
   check_text(report_of(before),
-             {"B's scales of another tile: columns 256 to 511 with those of columns 0 to 255",
-              "columns 512 to 639 with those of columns 256 to 511"});
+             {"B's scales of another tile: columns 256 to 511 use those of columns 0 to 255",
+              "columns 512 to 639 use those of columns 256 to 511"});
   // With A's scales all 1 an accumulator that runs on has the sum of B's scales from its block on.
   TypedRules plain = rules;
   std::fill(plain.blocks_a.begin(), plain.blocks_a.end(), 1.0f);
@@ -499,7 +499,7 @@ TEST_CASE("typed: the report names scales of the tile before, and accumulators t
   }
   check_text(
       harness::verify(plain, harness::correct_image(sum), harness::typed_acceptance(plain), tile).report,
-      {"the sums of accumulators that run on"});
+      {"the sums of accumulators that are not reset between blocks"});
 }
 
 TEST_CASE("typed: the report says from which block of K on scales are those of a neighbour") {
@@ -534,14 +534,13 @@ TEST_CASE("typed: the report says from which block of K on scales are those of a
     return harness::verify(rules, harness::correct_image(other), acceptance, tile).report;
   };
   const std::string behind = report_with(false, [](int block) { return block < 32 ? block : block - 1; });
-  check_text(behind,
-             {"B's scale is that of the block of K before from block 32 (k = 4096; of blocks 0 to 34), "
-              "and the right one before it"});
+  check_text(behind, {"from block 32 of K (k = 4096; the blocks are 0 to 34), the scale of B is that of the "
+                      "previous block; before it, the scale is right"});
   const std::string until = report_with(true, [](int block) { return block < 7 ? block + 1 : block; });
-  check_text(until, {"A's scale is that of the block of K after up to block 6 (k = 768;"});
+  check_text(until, {"up to block 6 of K (k = 768;", "the scale of A is that of the next block"});
   const std::string once = report_with(false, [](int block) { return block % 32; });
-  check_text(once, {"B's scale of block 32 of K and of those after it (k = 4096 and more; of blocks 0 to 34) "
-                    "is that of the block 32 before"});
+  check_text(once, {"the scale of B for block 32 of K and for all later blocks (from k = 4096 on; the blocks "
+                    "are 0 to 34) is that of the block 32 before"});
   // What is no neighbour's scale is no missing k-tile either.
   const std::string far = report_with(false, [&](int block) { return (block * 7 + 3) % 35; });
   check_text(far, {}, {"These are"});

@@ -401,9 +401,10 @@ TEST_CASE("damage to a guard band is given as a place beside D") {
       harness::verify(image, harness::host_acceptance(shape, Pattern::kExact, 1), kVerifiedTile);
   CAPTURE(result.report);
   CHECK(result.failed == std::vector<std::string>{harness::kGuardBefore, harness::kGuardAfter});
-  check_text(result.report,
-             {"2 bytes after D were overwritten, 1 to 63 from its end", "that would be (20, 0) to (21, 1)",
-              "1 byte before D was overwritten, 1 from its start", "that would be (-1, 29)"});
+  check_text(
+      result.report,
+      {"2 bytes after D were overwritten, 1 to 63 from its end", "they would be elements (20, 0) to (21, 1)",
+       "1 byte before D was overwritten, 1 from its start", "it would be element (-1, 29)"});
 }
 
 TEST_CASE("the list of mismatches shows row, column, tile, expected and got") {

@@ -141,7 +141,7 @@ TEST_CASE("weights: the report names accumulators that no group begins anew") {
       }
     }
     check_text(harness::verify(rules, image, acceptance, kWeightTile).report,
-               {"the sums of accumulators that run on from group to group"});
+               {"the sums of accumulators that are not reset between groups"});
   }
 }
 
@@ -165,7 +165,8 @@ TEST_CASE("weights: the report says that parts of K were rounded down") {
     const std::string report =
         harness::verify(rules, image, harness::typed_acceptance(rules), kWeightTile).report;
     INFO(report);
-    const bool said = contains(report, "5 groups in 2 parts of 2 each: 5 / 2 is rounded down");
+    const bool said =
+        contains(report, "5 groups are divided into 2 parts of 2 each, because 5 / 2 is rounded down");
     CHECK(said == (groups == 5));
   }
 }
@@ -177,14 +178,15 @@ TEST_CASE("weights: the report names groups that take a neighbour's scale") {
   // Which group's scale group i takes, and what is said.
   const std::pair<std::function<int(int)>, const char*> readings[] = {
       {[](int at) { return at % 4 == 3 || at == 12 ? at : at + 1; },
-       "groups 0 to 2, 4 to 6 and 8 to 10 of K (of 0 to 12) take the scale of the group after them"},
+       "groups 0 to 2, 4 to 6 and 8 to 10 of K (the groups are 0 to 12) use the scale of the group after "
+       "them"},
       {[](int at) { return at % 2 == 0 ? at : at - 1; },
-       "groups 1, 3, 5, 7, 9 and 11 of K (of 0 to 12) take the scale of the group before them"},
+       "groups 1, 3, 5, 7, 9 and 11 of K (the groups are 0 to 12) use the scale of the group before them"},
       {[](int at) { return at == 8               ? 0
                            : at == 3 || at == 12 ? at
                                                  : at + 1; },
-       "groups 0 to 2 and 4 to 11 of K (of 0 to 12) take the scale of the group after them (group i that of "
-       "i + 1; the work tile has groups 0 to 8"}};
+       "groups 0 to 2 and 4 to 11 of K (the groups are 0 to 12) use the scale of the group after them (group "
+       "i uses that of group i + 1; the work tile has groups 0 to 8"}};
   for (const auto& [of, words] : readings) {
     TypedImage image = harness::correct_image(rules);
     const std::vector<float> weights = harness::scaled_weights(image, rules);
@@ -240,16 +242,16 @@ TEST_CASE("weights: the report names groups that are loaded from behind the end 
   const auto wrong = [](int due) { return due == 1 || due == 2 ? due + 4 : due; };
   const std::string both = report_with([&](int due) { return Taken{wrong(due), wrong(due), due}; });
   check_text(both,
-             {"groups 1 to 2 of K (of 0 to 6) are due and the weights and activations of groups 5 to 6 come",
-              "has groups 1 to 4 and begins with 3"});
+             {"groups 1 to 2 of K (the groups are 0 to 6) use the weights and activations of groups 5 to 6",
+              "has groups 1 to 4 and begins with group 3"});
   CHECK(contains(report_with([&](int due) {
                    return Taken{due, wrong(due), due};
                  }),
-                 "and the weights of groups 5 to 6 come"));
+                 "use the weights of groups 5 to 6"));
   CHECK(contains(report_with([&](int due) {
                    return Taken{due, due, wrong(due)};
                  }),
-                 "and the scales of groups 5"));
+                 "use the scales of groups 5"));
   CHECK_FALSE(contains(report_with([&](int due) {
                          return Taken{due == 1 ? 6 : due == 2 ? 5 : due, due, due};
                        }),

@@ -144,7 +144,7 @@ TEST_CASE("timeline: more CTAs than an SM has room for are refused", "[emulator]
   if (skip_without_emulator()) return;
   const gemm::Variant& variant = step_of("09").variants.front();
   CHECK_THROWS_WITH(record(variant, tiles_of(variant, 1, 1), 1, 1, kAllCtas, 7),
-                    "7 CTAs do not fit on an SM at once: its threads and its shared memory are enough for 6");
+                    "7 CTAs do not fit on an SM at once: its threads and its shared memory suffice for 6");
 }
 
 TEST_CASE("timeline: a launch without operations has none", "[emulator]") {

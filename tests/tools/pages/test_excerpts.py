@@ -99,9 +99,9 @@ class Excerpts(GeneratorTest):
     def test_what_it_refuses(self):
         self.refused("code", "12#x", "there is no step 12.")
         self.refused("code", "steps/x.cuh#x", "there is no source steps/x.cuh.")
-        self.refused("code", "11#lop", "steps/11_new/kernel.cuh has no region 'lop'; did you mean 'loop'? Known are: end, "
+        self.refused("code", "11#lop", "steps/11_new/kernel.cuh has no region 'lop'; did you mean 'loop'? The known ones are: end, "
                      "first_stage, loop.")
-        self.refused("code", "11", "'11' names no region: write SOURCE#REGION, such as 11#producer.")
+        self.refused("code", "11", "'11' names no region: write SOURCE#REGION, for example 11#producer.")
         self.refused("code", "11#loop comment=no", "'comment=no' is not an option of an excerpt; the only one is comments=no.")
         self.refused("diff", "11#loop", "a diff is SOURCE#REGION SOURCE#REGION, or none SOURCE#REGION.")
         self.refused("diff", "11#loop 11#loop", "11#loop and 11#loop have the same lines: there is nothing to show.")
@@ -197,7 +197,7 @@ class Numbers(GeneratorTest):
         self.assertEqual(self.note("date=2026-11-25 commit=1c4bcfbd"), "the note lacks card and command.")
         self.assertEqual(self.note(fields.replace("2026-11-25", "yesterday")),
                          "a note has its date as 2026-11-25 and its commit as 7 or more hexadecimal digits.")
-        self.assertEqual(self.note(fields + " colour=red"), "a note has no field 'colour'; known are date, card, commit, command, mode and "
+        self.assertEqual(self.note(fields + " colour=red"), "a note has no field 'colour'; the known ones are date, card, commit, command, mode and "
                          "kernels.")
 
     def test_shares_and_factors_without_a_mark_are_listed(self):
@@ -217,7 +217,7 @@ class Numbers(GeneratorTest):
         self.refused("run 12 tflops", "12 picks no contestant of docs/results/run.json.")
         self.refused("run step tflops", "step picks several contestants of docs/results/run.json.")
         self.refused("run 11", "a number is RECORD CONTESTANT VALUE, such as part3_h200 11:128x256_stages4 cublaslt, or 'derived' and arithmetic, or 'source'.")
-        self.refused("run 11 tflop", "there is no value 'tflop'; did you mean 'tflops'? Known are: tflops, median, cublaslt, "
+        self.refused("run 11 tflop", "there is no value 'tflop'; did you mean 'tflops'? The known ones are: tflops, median, cublaslt, "
                      "ceiling, clock, power, joule, picojoule, times=NN, faster=NN, slower=NN, to_sm_bytes, l2_read_bytes, "
                      "dram_read_bytes, l2_hit_percent, l2_read_requests, clock_mhz.")
         self.refused("run 11 tflops digits=x", "digits=x is not a number of digits from 0 to 9.")

@@ -48,9 +48,9 @@ inline constexpr std::uint64_t kEvictFirst = 0x12f0000000000000;
 
 inline void check_policy(std::uint64_t policy, Where where) {
   if (policy == kEvictFirst) return;
-  emulator::Report report("a cache hint that is no policy");
+  emulator::Report report("a copy has a cache hint that is not a policy");
   report.line("where", where.text());
-  report.rule("the operand of .L2::cache_hint comes from createpolicy", "PTX ISA, \"createpolicy\"");
+  report.rule("the operand of .L2::cache_hint must come from createpolicy", "PTX ISA, \"createpolicy\"");
   emulator::fail("cache-policy", report.str());
 }
 

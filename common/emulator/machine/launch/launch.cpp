@@ -49,19 +49,20 @@ void check_shape(const gemm::ptx::LaunchShape& shape, int sm_count) {
   const gemm::ptx::Extent& block = shape.block;
   const gemm::ptx::Extent& cluster = shape.cluster;
   if (block.count() == 0 || grid.count() == 0 || cluster.count() == 0) {
-    refuse(fmt::format("grid {}, block {}, cluster {}", extent(grid), extent(block), extent(cluster)),
-           "every dimension is at least 1", limits);
+    refuse(fmt::format("the grid is {}, the block is {} and the cluster is {}", extent(grid), extent(block),
+                       extent(cluster)),
+           "every dimension must be at least 1", limits);
   }
   if (block.x > 1024 || block.y > 1024 || block.z > 64 || block.count() > kMaxThreads) {
     refuse(fmt::format("a block of {} has {} threads", extent(block), block.count()),
            "a block has at most 1024 threads, and at most 1024 x 1024 x 64 of them in x, y, z", limits);
   }
   if (grid.x > 2147483647u || grid.y > 65535u || grid.z > 65535u) {
-    refuse(fmt::format("a grid of {} CTAs", extent(grid)), "a grid has at most 2^31-1 x 65535 x 65535 CTAs",
-           limits);
+    refuse(fmt::format("the grid has {} CTAs", extent(grid)),
+           "a grid has at most 2^31-1 x 65535 x 65535 CTAs", limits);
   }
   if (shape.shared_bytes < 0 || shape.shared_bytes > kMaxSharedBytes) {
-    refuse(fmt::format("{} bytes of dynamic shared memory", shape.shared_bytes),
+    refuse(fmt::format("it requests {} bytes of dynamic shared memory", shape.shared_bytes),
            "a CTA has at most 227 KB (232448 bytes) of shared memory on sm_90", limits);
   }
   if (cluster.count() > 1) {
@@ -71,9 +72,10 @@ void check_shape(const gemm::ptx::LaunchShape& shape, int sm_count) {
              "CUDA C++ Programming Guide, \"Thread Block Clusters\"");
     }
     if (grid.x % cluster.x != 0 || grid.y % cluster.y != 0 || grid.z % cluster.z != 0) {
-      refuse(fmt::format("a grid of {} is not made of whole clusters of {}", extent(grid), extent(cluster)),
-             "each dimension of the grid is a multiple of the cluster's",
-             "CUDA C++ Programming Guide, \"Thread Block Clusters\"");
+      refuse(
+          fmt::format("a grid of {} does not consist of whole clusters of {}", extent(grid), extent(cluster)),
+          "each dimension of the grid must be a multiple of the cluster's",
+          "CUDA C++ Programming Guide, \"Thread Block Clusters\"");
     }
   }
   if (shape.co_resident) {
@@ -81,7 +83,7 @@ void check_shape(const gemm::ptx::LaunchShape& shape, int sm_count) {
     if (grid.count() > static_cast<long long>(per_sm) * sm_count) {
       refuse(fmt::format("{} CTAs cannot be resident at once: {} SMs hold {} each", grid.count(), sm_count,
                          per_sm),
-             "all CTAs of a co-resident grid are on an SM at the same time",
+             "all CTAs of a co-resident grid must be on an SM at the same time",
              "CUDA C++ Programming Guide, \"Cooperative Groups: Grid Synchronization\"");
     }
   }
@@ -93,13 +95,13 @@ void check_kernel(const void* kernel, const gemm::ptx::LaunchShape& shape) {
   const int bounds = launch_bounds(kernel);
   if (bounds == 0 || shape.block.count() <= bounds) return;
   const gemm::ptx::Extent& block = shape.block;
-  Report report("launch refused: a block of ({},{},{}) has {} threads, and the kernel is compiled for {}",
+  Report report("launch refused: a block of ({},{},{}) has {} threads, but the kernel is compiled for {}",
                 block.x, block.y, block.z, block.count(), bounds);
   report.line("kernel", name_function(kernel));
   if (const std::string place = place_of_kernel(kernel); !place.empty()) report.line("where", place);
   report.rule(
-      "a launch has no more threads than __launch_bounds__ says: the compiler has given each as many "
-      "registers as so many threads leave it",
+      "a launch must not have more threads than __launch_bounds__ says, because the compiler gives each "
+      "thread as many registers as that number of threads allows",
       "CUDA C++ Programming Guide, \"Launch Bounds\"");
   throw_report("launch-bounds", report.str());
 }
@@ -344,8 +346,8 @@ void run_grid(const gemm::ptx::LaunchShape& shape, gemm::ptx::Stream stream,
   if (failure) throw_report(failure->rule, failure->text);
   if (const std::string damage = damaged_margin(); !damage.empty()) {
     throw_report("global-out-of-bounds",
-                 Report("a kernel wrote outside a device buffer without using a wrapper: " + damage)
-                     .rule("a kernel touches only memory that was allocated",
+                 Report("a kernel wrote outside a device buffer and did not use a wrapper: " + damage)
+                     .rule("a kernel may access only memory that has been allocated",
                            "CUDA C++ Programming Guide, \"Device Memory\"")
                      .str());
   }

@@ -166,9 +166,10 @@ std::string describe_releases(const Mbarrier& empty) {
       if (most.full == nullptr || most.ahead) continue;
       const std::uint32_t passed = waits_passed(*cta, warpgroup, *most.full);
       if (passed <= most.count) continue;
-      lines += fmt::format("{}warpgroup {} of CTA {} has passed {} {} times{}, and has arrived here {} times",
-                           lines.empty() ? "" : "\n  ", warpgroup, text(cta->id), name_mbarrier(*most.full),
-                           passed, latest_wait_text(state, warpgroup, *most.full), most.count);
+      lines += fmt::format(
+          "{}warpgroup {} of CTA {} has passed its wait at {} {} times{}, and has arrived here {} times",
+          lines.empty() ? "" : "\n  ", warpgroup, text(cta->id), name_mbarrier(*most.full), passed,
+          latest_wait_text(state, warpgroup, *most.full), most.count);
       lines += other_releases_text(state, warpgroup, empty);
     }
   }
@@ -219,7 +220,7 @@ std::string arrivers_text(const std::map<const Cta*, Arrivers>& all) {
   std::string list;
   std::size_t shown = 0;
   for (const auto& [cta, arrivers] : all) {
-    if (shown++ == kShown) return list + fmt::format(" and those of {} CTAs more", all.size() - kShown);
+    if (shown++ == kShown) return list + fmt::format(" and threads of {} more CTAs", all.size() - kShown);
     const bool all_left = arrivers.returned == arrivers.threads.size();
     list += fmt::format("{}{} of CTA {} ({} times{}{}{})", list.empty() ? "" : ", ",
                         ranges("thread", arrivers.threads), text(cta->id), arrivers.most,
@@ -284,14 +285,14 @@ bool explain_unexpected_bytes(Report& report, const Gang& gang) {
         const auto& events =
             same->second->events.empty() ? same->second->previous_events : same->second->events;
         const std::int64_t bytes = -barrier->tx;
-        report.line(
-            "first",
-            "{} bytes came to {}, for which {} thread{} wait{}, and nobody has arrived or expected any there",
-            bytes, name_mbarrier(*barrier), barrier->waiting.size(), barrier->waiting.size() == 1 ? "" : "s",
-            barrier->waiting.size() == 1 ? "s" : "");
+        report.line("first",
+                    "{} bytes were delivered to {}, at which {} thread{} wait{}, but no thread has arrived "
+                    "or expected bytes there",
+                    bytes, name_mbarrier(*barrier), barrier->waiting.size(),
+                    barrier->waiting.size() == 1 ? "" : "s", barrier->waiting.size() == 1 ? "s" : "");
         report.missing(
-            "mbarrier.arrive.expect_tx of {} bytes at {}, in CTA {}{}: what is multicast signals the "
-            "mbarrier at the same place of each CTA, and each expects it",
+            "mbarrier.arrive.expect_tx of {} bytes at {}, in CTA {}{}: a multicast copy signals the mbarrier "
+            "at the same offset in each CTA, and each CTA must expect its bytes",
             bytes, name_mbarrier(*barrier), text(cta->id),
             events.empty() ? std::string()
                            : fmt::format(", as at {} for {}", events.front().where.text(),
@@ -353,14 +354,14 @@ bool explain_lapped(Report& report, const Gang& gang) {
         // Two groups that take turns arrive in different phases, as many of the one as of the other.
         if (warps <= empty->count || warps % empty->count == 0) continue;
         report.line("first",
-                    "{} waits at {} for phase {} of {}, and {} phases of it are over since the last wait of "
-                    "its warp there: what it waits for has been overwritten",
+                    "{} waits at {} for phase {} of {}, but {} phases have completed since its warp last "
+                    "waited there: the k-tile that it waits for has been overwritten",
                     name_thread(thread), thread.wait.where.text(), seen, name_mbarrier(*full),
                     full->phase - seen);
         report.missing(
             "the arrival of warp {} of CTA {} at {} in a phase that ended without it: the count there is {}, "
-            "set at {}, and {} warps read what is overwritten after that phase. One arrives for each of "
-            "them: it is that number",
+            "set at {}, and {} warps read the bytes that are overwritten after that phase. If one lane of "
+            "each warp arrives, the count must be the number of warps",
             thread.warp(), text(cta->id), name_mbarrier(*empty), empty->count, empty->init_where.text(),
             warps);
         return true;
@@ -415,14 +416,15 @@ bool explain_stage_left_out(Report& report, const Gang& gang, const Mbarrier& em
   }
   if (names.empty()) return false;
   report.line("first",
-              "nobody has ever arrived at {}. Of its readers {} {} waited for {} and for stages after it, "
-              "and arrived for these",
+              "no thread has ever arrived at {}. Among its readers, {} {} waited for {} and for later "
+              "stages, and arrived for the later stages",
               name_mbarrier(empty), names, names.find(',') == std::string::npos ? "has" : "have",
               name_mbarrier(*full));
   report.missing(
-      "the arrival{} there, for this stage, too: what stands before it leaves it out, by one. Each "
-      "stage that is filled again is released, the last of these included (k-tile i of n is after the wait "
-      "for k-tile i + 1, and its stage is filled again while i + stages is below n)",
+      "the arrival{} there for this stage: the condition before the arrival is off by one and skips this "
+      "stage. Each stage that is filled again must be released, including the last such stage (k-tile i of n "
+      "is released after the wait for k-tile i + 1, and its stage is filled again while i + stages is below "
+      "n)",
       place.empty() ? std::string() : " of " + place);
   return true;
 }
@@ -437,9 +439,9 @@ bool explain_missing_arrivals(Report& report, const Gang& gang) {
       const std::string readers = readers_that_forgot(*barrier);
       if (readers.empty()) continue;
       report.missing(
-          "an arrival at {} for a k-tile that was read: {} has passed more waits for stages than it has "
-          "released (the numbers stand below). Each wait is followed by one release, that for the last "
-          "k-tile of a tile, too",
+          "an arrival at {} for a k-tile that was read: {} has waited for more stages than it has released "
+          "(the numbers are below). Each wait must be followed by one release, including the wait for the "
+          "last k-tile of a tile",
           name_mbarrier(*barrier), readers);
       return true;
     }
@@ -481,13 +483,13 @@ bool explain_missing_arrivals(Report& report, const Gang& gang) {
           live += static_cast<std::size_t>(other->thread_count - other->exited);
         if (live != barrier->waiting.size()) continue;
         report.missing(
-            "{} more arrival{} in a phase of {}, whose count is {} (set at {}): {}. A count of {} would fit",
+            "{} more arrival{} in a phase of {}, whose count is {} (set at {}): {}. A count of {} would "
+            "match",
             barrier->pending, barrier->pending == 1 ? "" : "s", name_mbarrier(*barrier), barrier->count,
             barrier->init_where.text(), who, here);
       } else {
-        report.missing(
-            "{} arrival{} at {}: {}. What is waited for there must be sent once for each that waits",
-            barrier->pending, barrier->pending == 1 ? "" : "s", name_mbarrier(*barrier), who);
+        report.missing("{} arrival{} at {}: {}. There must be one arrival for every wait there",
+                       barrier->pending, barrier->pending == 1 ? "" : "s", name_mbarrier(*barrier), who);
       }
       return true;
     }
@@ -498,8 +500,8 @@ bool explain_missing_arrivals(Report& report, const Gang& gang) {
 std::string text(const Grid& grid, const EarlyArrival& early) {
   const std::string activity = text(early.activity);
   return fmt::format(
-      "{}{} arrived at {} at {} for the {}. time, and its warpgroup had passed {} only {} time{}: it "
-      "released a stage that it had not read",
+      "{}{} arrived at {} at {} (arrival number {}) when its warpgroup had passed its wait at {} only {} "
+      "time{}: it released a stage that it had not read",
       name_thread(grid, early.stamp), activity.empty() ? "" : " (after its wait as " + activity + ")",
       name_mbarrier(*early.arrivals.barrier), early.where.text(), early.arrivals.count,
       name_mbarrier(*early.arrivals.full), early.passed, early.passed == 1 ? "" : "s");
@@ -599,26 +601,26 @@ std::string whose_release_is_missing(const Gang& gang, const std::vector<Mbarrie
   }
   if (arrived) {
     return fmt::format(
-        "a thread of CTA {} arrived before it had waited for the bytes that lie there: the arrival is for "
-        "another stage, or comes before the wait for this one",
+        "a thread of CTA {} arrived before it had waited for the bytes that are there: the arrival is for "
+        "another stage, or precedes the wait for this one",
         text(to.id));
   }
   std::string missing = fmt::format(
-      "the arrival of the consumers of CTA {}: this producer's copies go there, and the phase ended without "
-      "them (the count of {} is {})",
+      "the arrival of the consumers of CTA {}: this producer's copies go to that CTA, and the phase ended "
+      "without its consumers (the count of {} is {})",
       text(to.id), name_mbarrier(empty), empty.count);
   if (load.ctas != 0) {
     missing += fmt::format(
-        "; or a bit too many in the multicast mask at {}: it is {:#x} and names rank {} of the cluster, CTA "
-        "{}",
+        ". Alternatively, the multicast mask at {} has a bit too many: it is {:#x}, which includes rank {} "
+        "of the cluster, CTA {}",
         load.where.text(), load.ctas, to.rank_in_cluster, text(to.id));
   }
   if (strangers.empty() && targets.size() > 2) {
     missing += fmt::format(". They go to {}", names_of_ctas(gang.grid, targets));
   } else if (!strangers.empty()) {
     missing += fmt::format(
-        ". {} arrived instead, where none of this producer's copies go ({}): either the arrivals go to the "
-        "wrong peers or the copies do",
+        ". {} arrived instead, but none of this producer's copies go there ({}): either the arrivals or the "
+        "copies go to the wrong peers",
         names_of_ctas(gang.grid, strangers), "they go to " + names_of_ctas(gang.grid, targets));
   }
   return missing;
@@ -647,7 +649,7 @@ std::string who_spoke_for(const Gang& gang, const std::vector<Mbarrier::Event>& 
   if (warps.size() < 2) return {};
   return fmt::format(
       "a barrier of {} between the read at {} and the arrival at {}: thread {} arrived for all of them (the "
-      "count of {} is 1) when thread {} had not read yet",
+      "count of {} is 1) before thread {} had read",
       ranges("warp", warps), read_at.text(), event->where.text(), stamp_thread(event->stamp),
       name_mbarrier(empty), reader.first);
 }
@@ -692,10 +694,11 @@ std::string released_twice(const Mbarrier& empty, const ReaderName& reader, cons
       of_last->activity.k_tile <= arrival.activity.k_tile)
     return {};
   return fmt::format(
-      "one arrival fewer: {} hands back k-tile {} twice. It had handed back every stage that it had waited "
-      "for with the arrival at {} ({}, at {}); the next one, after its wait as {}, can only be for k-tile "
-      "{}, whose wgmma has just been issued. Until then each arrival came after the wait for the k-tile "
-      "after. A last k-tile is released once, either after the loop or in the next tile's first iteration",
+      "one arrival fewer: {} releases k-tile {} twice. With the arrival at {} ({}, at {}), it had released "
+      "every stage that it had waited for. The next arrival, after its wait as {}, can therefore only be for "
+      "k-tile {}, whose wgmma has just been issued. Until then, each k-tile was released after the wait for "
+      "the following one. The last k-tile must be released only once, either after the loop or in the first "
+      "iteration of the next tile",
       reader.name, of_last->activity.k_tile, name_mbarrier(*stages[last]), text(of_last->activity),
       of_last->where.text(), text(arrival.activity), arrival.activity.k_tile);
 }
@@ -719,8 +722,8 @@ std::string relaxed_without_fence(const Gang& gang, const std::vector<Mbarrier::
     if (own ? stamp_time(reader) > stamp_time(event.stamp) : !knows(thread, reader)) continue;
     if (thread.fenced_device.covers(reader)) continue;
     return fmt::format(
-        "a release in the arrival at {}, or a fence.acq_rel.cluster between the read at {} and it: it is "
-        "relaxed, and hands on what a fence before it has seen, and nothing else",
+        "a release in the arrival at {}, or a fence.acq_rel.cluster between the read at {} and that arrival: "
+        "a relaxed arrival passes on only what an earlier fence of its thread covers",
         event.where.text(), read_at.text());
   }
   return {};
@@ -768,10 +771,10 @@ std::string too_many_arrivals(const Gang& gang, const Mbarrier& empty, const Mba
   }
   if (warps.size() < 2 || total <= empty.count * filled || empty.commits > 0) return {};
   return fmt::format(
-      "fewer arrivals for a k-tile, or a larger count: {} was filled {} time{}, and {} threads have arrived "
-      "{} times at {}, whose count is {} (set at {}). {} of warpgroup {}, of {} warps, arrive there, and "
-      "each {} of them end{} a phase: the count is that of all that arrive for one k-tile, or only so many "
-      "do",
+      "fewer arrivals per k-tile, or a larger count: {} was filled {} time{}, but {} threads have arrived {} "
+      "times at {}, whose count is {} (set at {}). {} of warpgroup {}, in {} warps, arrive there, and every "
+      "{} of these arrivals end{} a phase. The count must equal the number of threads that arrive for one "
+      "k-tile",
       name_mbarrier(full), filled, filled == 1 ? "" : "s", arriving_threads(gang, empty), total,
       name_mbarrier(empty), empty.count, empty.init_where.text(), ranges("thread", threads),
       reader.first / kWarpgroupSize, warps.size(), empty.count, empty.count == 1 ? "s" : "");
@@ -806,9 +809,9 @@ std::string what_the_reader_missed(Report& report, const Gang& gang,
     }
     if (executed < stamp_time(reader)) {
       return fmt::format(
-          "{} arrived before it issued its wgmma {} at {}, which reads the stage: {} of them stood before "
-          "the arrival at {}. One release for each k-tile, after its last wgmma and the wait for that: this "
-          "one comes too early, or is one too many",
+          "{} arrived before it issued its wgmma {} at {}, which reads the stage: it had issued {} of them "
+          "before the arrival at {}. There must be one release per k-tile, after its last wgmma and the wait "
+          "for that wgmma: this release is too early, or there is one too many",
           name.name, stamp_time(reader), read_at.text(), executed, last->where.text());
     }
     if (std::string twice = last ? released_twice(empty, name, *last) : std::string(); !twice.empty())
@@ -822,14 +825,14 @@ std::string what_the_reader_missed(Report& report, const Gang& gang,
   const auto arrival = std::find_if(events.begin(), events.end(), own);
   if (name.agent && name.kind == AgentKind::kMultiplications && arrived && !arrival->commit) {
     return fmt::format(
-        "tcgen05.commit at {} in the place of the arrival at {}: an arrival of the issuing thread says "
-        "nothing of what the tensor cores read, and the tcgen05.mma at {} may still be running",
+        "tcgen05.commit at {} instead of the arrival at {}: an arrival by the issuing thread does not say "
+        "that the tensor cores have finished reading, and the tcgen05.mma at {} may still be running",
         name_mbarrier(empty), arrival->where.text(), read_at.text());
   }
   if (name.agent && name.kind == AgentKind::kMultiplications && arrived) {
     return fmt::format(
-        "tcgen05.commit at {} after the tcgen05.mma at {}: it stands before it, and a commit tracks only "
-        "what its thread has issued by then",
+        "tcgen05.commit at {} after the tcgen05.mma at {}: the commit precedes it, and a commit tracks only "
+        "what its thread has already issued",
         arrival->where.text(), read_at.text());
   }
   if (name.agent && name.kind == AgentKind::kStoreReads) {
@@ -852,36 +855,36 @@ std::string what_the_reader_missed(Report& report, const Gang& gang,
   }
   if (!arrived && name.count == 1 && mate != events.end()) {
     const std::string late =
-        fmt::format("lane {} arrived for warp {} when lane {} had not read yet",
+        fmt::format("lane {} arrived for warp {} before lane {} had read",
                     stamp_thread(mate->stamp) % kWarpSize, name.first / kWarpSize, name.first % kWarpSize);
     const bool below = mate->where.file() == read_at.file() && mate->where.line() < read_at.line();
     if (reads_behind(target, load, mate->stamp, read_at))
       return fmt::format(
-          "the arrival at {} after the read at {}: {}, and it reads there itself after its arrival. A "
-          "__syncwarp before the arrival does not hold back what comes after it",
+          "the arrival at {} after the read at {}: {}, and that lane itself reads there after it has "
+          "arrived. A __syncwarp before the arrival does not delay reads that follow it",
           mate->where.text(), read_at.text(), late);
     if (below)
       return fmt::format(
-          "the arrival at {} after the read at {}, which stands below it: {}, and a __syncwarp before "
-          "the arrival does not hold back what comes after it. (Only where this arrival is that of a later "
-          "round: __syncwarp between the two)",
+          "the arrival at {} after the read at {}, which comes later in the source: {}, and a __syncwarp "
+          "before the arrival does not delay reads that follow it. (If the arrival belongs to a later "
+          "iteration, a __syncwarp between the two is missing instead)",
           mate->where.text(), read_at.text(), late);
     return fmt::format(
-        "__syncwarp between the read at {} and the arrival at {}: lane {} arrived for warp {} when lane {} "
-        "had not read yet, and lanes of a warp are not ordered by being in one warp",
+        "__syncwarp between the read at {} and the arrival at {}: lane {} arrived for warp {} before lane {} "
+        "had read, and being in the same warp does not order lanes",
         read_at.text(), mate->where.text(), stamp_thread(mate->stamp) % kWarpSize, name.first / kWarpSize,
         name.first % kWarpSize);
   }
   if (!arrived && arriving_threads(gang, empty) > empty.count) {
     return fmt::format(
-        "the arrival of {}: the phase ended without it. The count of {} is {}, set at {}, and {} threads "
-        "arrive there: each of them in every phase, or the count is too small",
+        "the arrival of {}: the phase ended without it. The count of {} is {}, set at {}, but {} threads "
+        "arrive there. If each of them arrives in every phase, the count is too small",
         name.name, name_mbarrier(empty), empty.count, empty.init_where.text(), arriving_threads(gang, empty));
   }
-  return arrived ? fmt::format("{} arrived before it read: the arrival comes after the last read", name.name)
+  return arrived ? fmt::format("{} arrived before it read: the arrival must follow the last read", name.name)
                  : fmt::format(
-                       "{} has not arrived in that phase: it arrives itself, or a barrier with a thread that "
-                       "does comes before the arrival",
+                       "{} has not arrived in that phase: either it must arrive itself, or it must meet the "
+                       "arriving thread at a barrier before that thread arrives",
                        name.name);
 }
 
@@ -909,7 +912,7 @@ std::string content_text(const Thread& thread, std::uintptr_t address, Access no
     std::optional<int> next = k_tile_of_store(cta, context.now);
     if (cta.gang->cp_async && cta.gang->cp_async->issuing())
       next = k_tile_of(cta.gang->grid, cta.gang->cp_async->issuing());
-    if (next) content += fmt::format("{}the write brings k-tile {}", content.empty() ? "" : ", ", *next);
+    if (next) content += fmt::format("{}the write is of k-tile {}", content.empty() ? "" : ", ", *next);
   }
   if (const std::string stage = stage_text(cta, address); !stage.empty())
     content = content.empty() ? stage : stage + ": " + content;
@@ -923,8 +926,8 @@ bool one_warp_one_place(const Thread& thread, Where where, Stamp other, Where ot
 
 std::string two_lanes_text(const Thread& thread, Stamp other, const char* verb, Where where) {
   return fmt::format(
-      "one lane that {}s: lanes {} and {} of warp {} both {} at {}. Behind elect_sync() (or where "
-      "threadIdx.x is one number) only one does",
+      "one lane that {}s: lanes {} and {} of warp {} both {} at {}. Inside elect_sync() (or a test of "
+      "threadIdx.x for one value) only one lane would",
       verb, stamp_thread(other) % kWarpSize, thread.lane(), thread.warp(), verb, where.text());
 }
 
@@ -947,8 +950,9 @@ bool explain_two_warps(Report& report, const Thread& thread, const LoadRecord& l
   report.line("before", "the same copy by {} at {}", name_thread(gang.grid, before.issuer),
               before.where.text());
   report.missing(
-      "one warp that loads: warps {} and {} of CTA {} both load {} for {} at {}, each with a lane of its "
-      "own. A branch on the warp's number lets one of them through, and {} counts the arrivals of one",
+      "one loading warp instead of two: warps {} and {} of CTA {} both load {} for {} at {}, each with its "
+      "own lane. A branch on the warp's number must let only one of them through, and {} counts the arrivals "
+      "of one",
       std::min<std::uint32_t>(earlier, static_cast<std::uint32_t>(thread.warp())),
       std::max<std::uint32_t>(earlier, static_cast<std::uint32_t>(thread.warp())), text(thread.cta->id),
       k_tile ? fmt::format("k-tile {}", *k_tile) : std::string("the same box"), name_mbarrier(*load.barrier),
@@ -1057,9 +1061,10 @@ bool explain_skipped_waits(Report& report, const Gang& gang, const Thread& threa
   const std::uint32_t first = thread.index / kWarpgroupSize * kWarpgroupSize;
   const auto end = std::min<std::size_t>(first + kWarpgroupSize, thread.cta->threads.size());
   const std::string barrier =
-      fmt::format("a barrier of warpgroup {} after waits that not all of its threads make",
+      fmt::format("a barrier of warpgroup {} after waits that not all of its threads execute",
                   thread.index / kWarpgroupSize);
-  constexpr const char* kRule = "A thread that skips waits must not run ahead of the one that makes them";
+  constexpr const char* kRule =
+      "A thread that skips waits must not run ahead of the thread that executes them";
   for (std::uint32_t i = first; i < end; ++i) {
     const std::uint32_t theirs = waits_there(thread.cta->threads[i]);
     if (theirs <= own + 1) continue;
@@ -1093,17 +1098,17 @@ void add_missing_phase(Report& report, const Gang& gang, const Thread& thread, c
   const int k_tile = wait.activity.k_tile;
   if (const LoadRecord* const other = in_another_stage(gang, full, wait)) {
     report.missing(
-        "a wait for phase {} (parity {}) of {}, which brings k-tile {}: the parity is not what is wrong, but "
-        "the stage. What this thread reads with does not go on where its k-tiles before this one ended (its "
-        "state begins anew, or moves by another number)",
+        "a wait for phase {} (parity {}) of {}, which delivers k-tile {}: the stage is wrong, not the "
+        "parity. This thread's read state does not continue where its previous k-tiles ended (the state "
+        "starts again from the beginning, or advances by a wrong number)",
         other->phase, other->phase & 1, name_mbarrier(*other->barrier), k_tile);
     return;
   }
   const std::optional<int> next = brought_by(gang, full, wait.phase);
   if (next == k_tile) {
     report.missing(
-        "a wait for phase {} (parity {}) there, which brings k-tile {}: the parity of this wait is off by "
-        "one",
+        "a wait for phase {} (parity {}) there, which delivers k-tile {}: the parity of this wait is "
+        "inverted",
         wait.phase, wait.phase & 1, k_tile);
     return;
   }
@@ -1113,20 +1118,20 @@ void add_missing_phase(Report& report, const Gang& gang, const Thread& thread, c
       order ? let_in_early(gang, thread, *order, wait, wait.phase) : nullptr;
   if (arrival) {
     report.missing(
-        "an arrival at {} that comes later: that of {} at {} let this thread in when its own warpgroup had "
-        "not yet waited for phase {} of {}. It belongs after the last wait of its turn",
+        "a later arrival at {}: the arrival of {} at {} let this thread proceed before that thread's own "
+        "warpgroup had waited for phase {} of {}. The arrival belongs after the last wait of the warpgroup's "
+        "turn",
         name_mbarrier(*order->barrier), name_thread(gang.grid, arrival->stamp), arrival->where.text(),
         wait.phase, name_mbarrier(full));
     return;
   }
-  report.missing(
-      next ? fmt::format(
-                 "a wait for the phase that brings k-tile {}: this thread comes to its wait before phase {} "
-                 "is over, which brings k-tile {}, and parity tells no phase from the next but one",
-                 k_tile, wait.phase, *next)
-           : fmt::format("a wait for the phase that brings k-tile {}: the parity is not that of this phase, "
-                         "or the thread comes a phase too early",
-                         k_tile));
+  report.missing(next ? fmt::format("a wait for the phase that delivers k-tile {}: this thread reaches its "
+                                    "wait before phase {} has completed, which delivers k-tile {}, and a "
+                                    "parity cannot distinguish a phase from the next but one",
+                                    k_tile, wait.phase, *next)
+                      : fmt::format("a wait for the phase that delivers k-tile {}: the parity is wrong for "
+                                    "this phase, or the thread waits one phase too early",
+                                    k_tile));
 }
 
 /// Threads that were let through by a phase that brought another k-tile than they waited for.
@@ -1139,8 +1144,8 @@ bool explain_early_pass(Report& report, const Gang& gang, const Mbarrier& full, 
       const std::optional<int> brought = brought_by(gang, full, wait->phase - 1);
       if (!brought || *brought == wait->activity.k_tile) continue;
       report.line("early",
-                  "{} was let through at {}: it waited for k-tile {} by parity {} of {}, and phase {} of it, "
-                  "which had that parity, brought k-tile {}",
+                  "{} was let through at {}: it waited for k-tile {} by parity {} of {}, and phase {} there, "
+                  "which had that parity, delivered k-tile {}",
                   name_thread(gang.grid, make_stamp(cta->key, i, 1)), wait->where.text(),
                   wait->activity.k_tile, wait->parity, name_mbarrier(full), wait->phase - 1, *brought);
       add_missing_phase(report, gang, cta->threads[i], full, *wait);
@@ -1177,15 +1182,15 @@ bool explain_early_arrivals(Report& report, const Gang& gang, const Mbarrier& em
         });
     if (times > 1) {
       report.line("instead",
-                  "{} arrived {} times in this phase, where each reader of the stage arrives once: it "
-                  "released a stage that it had not waited for (its read state and its release state do not "
-                  "move together), and {} has not arrived",
+                  "{} arrived {} times in this phase, although each reader of the stage should arrive once: "
+                  "it released a stage that it had not waited for (its read state and its release state do "
+                  "not advance together), and {} has not arrived",
                   name_thread(gang.grid, event.stamp), times, reader.name);
     } else if (key == reader.cta && reader.count == kWarpgroupSize && mine != reader.first / kWarpgroupSize) {
       report.line("instead",
-                  "warpgroup {} arrived in the place of warpgroup {}: both take k-tiles from this ring, so "
-                  "each may wait there only when the other one has passed its own; an order barrier between "
-                  "their main loops says so",
+                  "warpgroup {} arrived instead of warpgroup {}: both read k-tiles from this ring, so each "
+                  "may wait there only after the other has passed its own waits; an order barrier between "
+                  "their main loops ensures that",
                   mine, reader.first / kWarpgroupSize);
     }
     return true;
@@ -1218,9 +1223,9 @@ bool explain_two_copies(Report& report, const Thread& thread, const LoadRecord& 
   const std::string phase = fmt::format("phase {} of {}", load.phase, name_mbarrier(*load.barrier));
   if (two_ctas) {
     report.missing(
-        "a place of its own for each copy of {}: CTA {} gets the same part of the tile from two CTAs{}. A "
-        "CTA's bit is set in the masks of those that share its rows or its columns, and each of these brings "
-        "another part of the tile",
+        "a separate destination for each copy of {}: CTA {} gets the same part of the tile from two CTAs{}. "
+        "A CTA's bit must be set only in the masks of the CTAs that share its rows or its columns, and each "
+        "of these CTAs loads a different part of the tile",
         phase, text(target.id),
         load.ctas != 0 && before.ctas != 0
             ? fmt::format(", as bit {} (its rank) is set in {:#x} and in {:#x}", target.rank_in_cluster,
@@ -1236,8 +1241,8 @@ bool explain_two_copies(Report& report, const Thread& thread, const LoadRecord& 
                           "apart, so the box of the tensor map is {} times too large for them (compare it "
                           "with the tile), or the second destination is wrong",
                           apart, lower.bytes, phase, apart, lower.bytes / apart)
-            : fmt::format("a place of its own for each copy of {}: the destination of one of the two is "
-                          "wrong, or it is a copy too many",
+            : fmt::format("a separate destination for each copy of {}: one of the two destinations is wrong, "
+                          "or there is one copy too many",
                           phase));
   }
   return true;
@@ -1251,8 +1256,8 @@ void explain_other_buffers(Report& report, const Thread& thread, Stamp reader) {
   const std::uint32_t warpgroup = thread.index / kWarpgroupSize;
   if (name.first / kWarpgroupSize != warpgroup) {
     report.line("owner",
-                "warpgroup {} stores from these bytes and warpgroup {} writes them: each has buffers of its "
-                "own, or one waits for the other",
+                "warpgroup {} stores from these bytes and warpgroup {} writes them: either each needs its "
+                "own buffers, or one must wait for the other",
                 name.first / kWarpgroupSize, warpgroup);
     return;
   }
@@ -1260,10 +1265,10 @@ void explain_other_buffers(Report& report, const Thread& thread, Stamp reader) {
        i < std::min<std::size_t>(threads.size(), (std::size_t{warpgroup} + 1) * kWarpgroupSize); ++i) {
     const BulkStores& stores = threads[i].stores;
     if (i == name.first || stores.waits == 0 || stores.committed > 0) continue;
-    report.line("waited",
-                "{} waits for bulk groups at {} and has committed none: a wait covers the groups of its own "
-                "thread only",
-                name_thread(thread.cta->threads[i]), stores.waited.text());
+    report.line(
+        "waited",
+        "{} waits for bulk groups at {} but has committed none: a wait covers only its own thread's groups",
+        name_thread(thread.cta->threads[i]), stores.waited.text());
     return;
   }
 }
@@ -1285,17 +1290,18 @@ bool explain_phase_used_twice(Report& report, const Gang& gang, const LoadRecord
   const std::optional<int> held = k_tile_of(gang.grid, before);
   const std::string of_stage = held ? fmt::format("k-tile {}", *held) : std::string("what the stage holds");
   std::string missing = fmt::format(
-      "a wait for phase {} (parity {}) of {}, in which the readers release {}: phase {} had let this thread "
-      "fill the stage with {} before",
+      "a wait for phase {} (parity {}) of {}, in which the readers release {}: phase {} had already let this "
+      "thread fill the stage with {}",
       wait.phase, wait.phase & 1, name_mbarrier(empty), of_stage, wait.phase - 1, of_stage);
   if (latest && latest->barrier == load.barrier) {
     missing += fmt::format(
-        ", which is what it filled last. Another stage is next: the state that it fills with (stage and "
-        "parity) does not go on from there (it begins anew, or is not advanced)");
+        ", and that was the last stage that it filled. Another stage is due: the thread's fill state (stage "
+        "and parity) does not continue from there (it starts again from the beginning, or is not advanced)");
   } else if (latest) {
     missing += fmt::format(
-        ". The stage that it filled last is that of {}: either this one is not next (the state begins anew, "
-        "or moves by another number), or it is and the parity has not flipped",
+        ". The stage that it filled last belongs to {}: either this stage is not the next one (the state "
+        "starts again from the beginning, or advances by a wrong number), or it is the next one and the "
+        "parity has not flipped",
         name_mbarrier(*latest->barrier));
   }
   report.missing(missing);
@@ -1308,7 +1314,7 @@ void explain_overwrite(Report& report, const Thread& thread, const LoadRecord& l
                        const LoadRecord* before, Stamp reader, Where read_at) {
   const Gang& gang = *thread.cta->gang;
   std::string content;
-  if (const auto next = k_tile_of(gang.grid, load)) content = fmt::format("k-tile {} is to come", *next);
+  if (const auto next = k_tile_of(gang.grid, load)) content = fmt::format("k-tile {} is being loaded", *next);
   if (before) {
     if (const auto held = k_tile_of(gang.grid, *before)) {
       content += fmt::format("{}the bytes hold k-tile {}", content.empty() ? "" : ", ", *held);
@@ -1333,30 +1339,30 @@ void explain_overwrite(Report& report, const Thread& thread, const LoadRecord& l
   if (!wait) {
     report.missing("{} {} before the copy: {}", name_mbarrier(*empty),
                    empty->observed_phases == empty->first_phase && empty->waiting.empty()
-                       ? "is waited for by nobody"
+                       ? "is not waited for by any thread"
                        : "is not waited for by this thread",
-                   "nobody waits for the readers of the stage");
+                   "no thread waits for the readers of the stage");
     return;
   }
   const bool own_before = before && before->issuer >> 32 == load.issuer >> 32;
   if (own_before && wait->loads_before <= before->serial) {
     report.missing(
-        "nobody waits for {} before the copy: the thread's latest wait there, at {}, came before the copy "
-        "that filled the stage last",
+        "a wait for {} before the copy: the thread's latest wait there, at {}, precedes the previous copy "
+        "into the stage",
         name_mbarrier(*empty), wait->where.text());
     return;
   }
   if (wait->phase == empty->first_phase) {
     report.missing(
-        "a wait for the readers: at {} the thread waited for parity {} of {}, whose first phase was not "
-        "over; a fresh barrier lets parity 1 pass, once for each stage",
+        "a wait for the readers: at {}, the thread waited for parity {} of {} before its first phase had "
+        "completed; a fresh barrier lets a wait for parity 1 pass, once per stage",
         wait->where.text(), wait->parity, name_mbarrier(*empty));
     return;
   }
   if (empty->phase != wait->phase) {
     const std::string saw =
-        fmt::format("its wait at {} saw phase {} of {} end; by now phase {} is over", wait->where.text(),
-                    wait->phase - 1, name_mbarrier(*empty), empty->phase - 1);
+        fmt::format("its wait at {} saw phase {} of {} end; phase {} has completed since then",
+                    wait->where.text(), wait->phase - 1, name_mbarrier(*empty), empty->phase - 1);
     const std::string many = too_many_arrivals(gang, *empty, *load.barrier, reader_name(gang, reader));
     if (!many.empty()) report.line("waited", saw);
     report.missing(many.empty() ? saw : many);
@@ -1388,8 +1394,8 @@ bool explain_stale_release(Report& report, const Thread& thread, const Mbarrier&
   const CommitRecord* const commit = fresh ? nullptr : commit_that_ended(empty, wait->phase - 1);
   report.line("early", "its wait at {} for parity {} of {} {}{}", wait->where.text(), wait->parity,
               name_mbarrier(empty),
-              fresh ? std::string("passed at once: a fresh barrier lets parity 1 pass, once")
-                    : fmt::format("was let through by phase {}, which was over before", wait->phase - 1),
+              fresh ? std::string("passed at once: a fresh barrier lets a wait for parity 1 pass, once")
+                    : fmt::format("was satisfied by phase {}, which had already completed", wait->phase - 1),
               commit ? fmt::format(": {} ended it", describe_commit(*commit)) : std::string());
   const std::optional<int> held = k_tile_of(gang.grid, *load);
   report.missing("a wait for phase {} (parity {}) of {}, in which the readers release {}", wait->phase,
@@ -1411,7 +1417,7 @@ void explain_refill(Report& report, const Thread& thread, const Mbarrier& full) 
     if (const std::optional<int> latest = gang.hopper->copies.latest_k_tile_of(thread.stamp()))
       filled = fmt::format(" with k-tile {} (the latest that this thread has loaded is k-tile {})",
                            *latest + 1, *latest);
-    report.missing("{} is not waited for before the stage is filled{}: nobody waits for the readers",
+    report.missing("a wait for {} before the stage is filled{}: no thread waits for the readers",
                    name_mbarrier(*empty), filled);
   } else if (empty && explain_stale_release(report, thread, full, *empty)) {
     return;
@@ -1454,12 +1460,12 @@ std::string peers_that_got(const Gang& gang, const Mbarrier& barrier, bool by_st
       continue;
     list += fmt::format("{}{}", list.empty() ? "" : ", ", text(other->id));
   }
-  return list.empty()
-             ? list
-             : fmt::format(
-                   ". CTA {} expected as many at the same mbarrier and got them: this one's share may be "
-                   "smaller (the last of a cluster, say), and what it expects is what is sent to it",
-                   list);
+  return list.empty() ? list
+                      : fmt::format(
+                            ". CTA {} expected as many at the same mbarrier and got them: this CTA's share "
+                            "may be smaller (the last one in a cluster, for example), and it must expect "
+                            "exactly the bytes that are sent to it",
+                            list);
 }
 
 }  // namespace
@@ -1481,8 +1487,8 @@ bool explain_missing_bytes(Report& report, const Gang& gang) {
         expects += fmt::format("{}{} at {}", expects.empty() ? "" : ", ", event.bytes, event.where.text());
       }
       report.line("first",
-                  "{} has all arrivals of phase {} and waits for bytes alone: {} are expected ({}), and the "
-                  "copies issued in this phase bring {}{}",
+                  "{} has all arrivals for phase {} and waits only for bytes: {} are expected ({}), but the "
+                  "copies issued in this phase deliver {}{}",
                   name_mbarrier(*barrier), barrier->phase, barrier->expected, expects, barrier->issued,
                   bytes_by_cta(*barrier));
       const bool unsent =
@@ -1490,8 +1496,8 @@ bool explain_missing_bytes(Report& report, const Gang& gang) {
       if (!unsent &&
           (explain_absent_loader(report, gang, *barrier) || explain_idle_peer(report, gang, *barrier)))
         continue;
-      report.missing("a copy of {} bytes, or {} bytes fewer in what is expected{}", barrier->tx, barrier->tx,
-                     peers_that_got(gang, *barrier));
+      report.missing("a copy of {} bytes, or an expect_tx that is {} bytes smaller{}", barrier->tx,
+                     barrier->tx, peers_that_got(gang, *barrier));
     }
   }
   return shown > 0;
@@ -1509,8 +1515,8 @@ void explain_empty_phase(Report& report, const Thread& thread) {
       wait->barrier->loaded_phases >= wait->phase)
     return;
   report.line("waited",
-              "at {} for phase {} of {}, in which no copy was issued: arrivals alone ended it, and nothing "
-              "was brought that could be read",
+              "at {} for phase {} of {}, in which no copy was issued: arrivals alone completed it, so it "
+              "delivered nothing that could be read",
               wait->where.text(), wait->phase - 1, name_mbarrier(*wait->barrier));
 }
 
@@ -1572,8 +1578,8 @@ void explain_not_brought(Report& report, const Thread& thread, std::uintptr_t ad
     return;
   }
   report.missing(
-      "a copy into {}. One went into {}, at {}, and signals {}: what comes with another stage is read there, "
-      "after the wait for that",
+      "a copy into {}. One was issued into {}, at {}, and it signals {}: data that arrive with another stage "
+      "must be read from that stage, after the wait for it",
       own, member_of(cta, same->offset, false), same->where.text(), name_mbarrier(*same->barrier));
 }
 
@@ -1590,19 +1596,20 @@ std::string explain_unwaited(Report& report, const Warpgroup& warpgroup, Stamp r
   const auto late = std::find_if(warpgroup.threads.begin(), warpgroup.threads.end(),
                                  [&](const WgmmaThread& thread) { return thread.waited < number; });
   if (end == warpgroup.group_end.end() || late->committed < group)
-    return fmt::format("wgmma.commit_group after the wgmma, and a wgmma.wait_group of {}", name);
+    return fmt::format("wgmma.commit_group after the wgmma, and a wgmma.wait_group by {}", name);
   if (late->waits == 0) return fmt::format("wgmma.wait_group of {}", name);
   const std::string wait = fmt::format("wgmma.wait_group<{}> at {}", late->left, late->waited_at.text());
   if (late->at_wait < group) {
-    report.line("waited", "{}, before group {}, that of this wgmma, was committed", wait, group);
-    return fmt::format("wgmma.wait_group of {}, after the commit of group {}", name, group);
+    report.line("waited", "{}, before this wgmma's group, number {}, was committed", wait, group);
+    return fmt::format("wgmma.wait_group by {}, after the commit of group {}", name, group);
   }
   report.line(
       "waited",
-      "{}, when {} group{} committed: it leaves the latest {} under way, and this wgmma is of group {}", wait,
-      late->at_wait, late->at_wait == 1 ? " was" : "s were", late->left, group);
-  return fmt::format("wgmma.wait_group<{}> of {} where wait_group<{}> stands, which leaves this wgmma",
-                     late->at_wait - group, name, late->left);
+      "{}, when {} group{} committed: it leaves the latest {} in flight, and this wgmma belongs to group {}",
+      wait, late->at_wait, late->at_wait == 1 ? " was" : "s were", late->left, group);
+  return fmt::format(
+      "wgmma.wait_group<{}> by {} instead of wait_group<{}>, which leaves this wgmma in flight",
+      late->at_wait - group, name, late->left);
 }
 
 }  // namespace
@@ -1640,11 +1647,11 @@ void explain_missing_end(Report& report, const Gang& gang, Stamp reader, Where r
                    read_at.text(), before);
   } else if (!committed) {
     report.missing(
-        "cp.async.bulk.commit_group after the store at {}: it is in no group yet, and {} of {} covers "
-        "committed groups only",
+        "cp.async.bulk.commit_group after the store at {}: the store is in no group yet, and {} by {} covers "
+        "only committed groups",
         read_at.text(), wait, name.name);
   } else if (waited) {
-    report.missing("a barrier (or an mbarrier arrival) between {} of {} and {}", wait, name.name, before);
+    report.missing("a barrier (or an mbarrier arrival) between {} by {} and {}", wait, name.name, before);
   } else {
     report.missing("{}, and a barrier after it, before {}", lacking, before);
   }
@@ -1662,8 +1669,8 @@ void explain_let_in(Report& report, const Thread& thread, const LastWait& wait) 
   if (!brought || *brought == wait.activity.k_tile) return;
   report.line("early",
               "it waited for k-tile {} by parity {}, and phase {}, which had that parity, brought k-tile {}: "
-              "the thread came to this wait before the phase between was over, and parity cannot tell one "
-              "phase from the next but one",
+              "the thread reached this wait before the phase in between had completed, and a parity cannot "
+              "distinguish a phase from the next but one",
               wait.activity.k_tile, wait.parity, wait.phase - 1, *brought);
   if (const LastWait* const order = let_in_by(thread)) add_let_in(report, gang, *order);
 }
@@ -1687,16 +1694,16 @@ bool explain_out_of_turn(Report& report, const Thread& thread, const LastWait& w
   }
   report.line(
       "early",
-      "its wait at {} for parity {} of {} passed on phase {}{}; phase {} was not over, and parity tells no "
-      "phase from the next but one",
+      "its wait at {} for parity {} of {} passed on phase {}{}; phase {} had not completed, and a parity "
+      "cannot distinguish a phase from the next but one",
       wait.where.text(), wait.parity, name_mbarrier(full), wait.phase - 1,
-      other ? fmt::format(", which warpgroup {} has taken", other->index / kWarpgroupSize) : std::string(),
+      other ? fmt::format(", which belongs to warpgroup {}", other->index / kWarpgroupSize) : std::string(),
       phase);
   add_let_in(report, gang, *order);
   report.missing(
-      "an arrival at {} that comes later: that of {} at {} let this thread in when its own warpgroup had not "
-      "yet waited for phase {} of {}. Where the two take phases in turn, it belongs after the last wait of "
-      "a turn",
+      "a later arrival at {}: the arrival of {} at {} let this thread proceed before that thread's own "
+      "warpgroup had waited for phase {} of {}. If the two take turns, the arrival belongs after the last "
+      "wait of a turn",
       name_mbarrier(*order->barrier), name_thread(gang.grid, arrival->stamp), arrival->where.text(), phase,
       name_mbarrier(full));
   return true;
@@ -1722,12 +1729,12 @@ bool explain_too_large_box(Report& report, const LoadRecord& load, const std::st
     return false;
   const std::uint32_t row = load.spec.box[1] > 0 ? load.bytes / load.spec.box[1] : 0;
   report.line("over",
-              "the copy brings {} bytes to {}, of which {} are left from there on: the last {} come after "
-              "its end, as {} does",
+              "the copy writes {} bytes to {}, which has room for {} from there on: the last {} bytes lie "
+              "past its end, where {} begins",
               load.bytes, own, fits, load.bytes - fits, there);
   report.missing(
-      "a box of {} in the tensor map, where it has {}: that is what {} holds. (The host makes the box of "
-      "each map from the part of that operand's tile that one copy brings.) No wait is missing",
+      "a box of {} in the tensor map instead of {}: that is what {} holds. (The host must give each map a "
+      "box as large as the part of the operand's tile that one copy loads.) No wait is missing",
       row > 0 && fits % row == 0 && load.spec.rank == 2 ? fmt::format("{} rows", fits / row)
                                                         : fmt::format("{} bytes", fits),
       load.spec.rank == 2 ? std::to_string(load.spec.box[1]) : std::to_string(load.bytes), own);
@@ -1746,17 +1753,18 @@ void explain_missing_wait(Report& report, const Thread& thread, const Mbarrier& 
     return;
   } else if (wait->phase <= phase) {
     report.missing(
-        "a wait for phase {} (parity {}) of {}: the latest wait of {} there, at {} for parity {}, {}", phase,
+        "a wait for phase {} (parity {}) of {}: the latest wait there by {}, at {} for parity {}, {}", phase,
         phase & 1, name_mbarrier(barrier), name_thread(thread), wait->where.text(), wait->parity,
-        wait->phase == barrier.first_phase ? std::string("passed at once, before the first phase was over")
-                                           : fmt::format("saw phase {} end", wait->phase - 1));
+        wait->phase == barrier.first_phase
+            ? std::string("passed at once, before the first phase had completed")
+            : fmt::format("saw phase {} end", wait->phase - 1));
     explain_let_in(report, thread, *wait);
   } else if (remote && !wait->cluster) {
     report.line("waited", "at {} for parity {} of {}, which saw phase {} end, with acquire at CTA scope",
                 wait->where.text(), wait->parity, name_mbarrier(barrier), wait->phase - 1);
     report.missing(
         "acquire at cluster scope in the wait at {}: another CTA stored these bytes, and acquire.cta covers "
-        "what is of its own",
+        "only writes from the thread's own CTA",
         wait->where.text());
   }
 }
@@ -1772,8 +1780,8 @@ void explain_passed_too_early(Report& report, const Thread& thread) {
   const std::optional<int> brought = brought_by(gang, full, wait->phase - 1);
   if (!brought || *brought == wait->activity.k_tile) return;
   report.line("early",
-              "{} was let through at {}: it waited for k-tile {} by parity {} of {}, and phase {} of it, "
-              "which had that parity, brought k-tile {}",
+              "{} was let through at {}: it waited for k-tile {} by parity {} of {}, and phase {} there, "
+              "which had that parity, delivered k-tile {}",
               name_thread(gang.grid, thread.stamp()), wait->where.text(), wait->activity.k_tile, wait->parity,
               name_mbarrier(full), wait->phase - 1, *brought);
   add_missing_phase(report, gang, thread, full, *wait);
@@ -1808,18 +1816,19 @@ std::string what_the_arrival_missed(const Mbarrier& barrier, Stamp earlier, Wher
   }
   if (!mate) {
     return fmt::format(
-        "the arrival of warp {} (after its {} at {}): the phase ended without it. The count of {} is {}, "
-        "set at {}: too small, where more than {} arrive for each phase, or warp {} does not arrive there",
+        "the arrival of warp {} (after its {} at {}): the phase ended without it. The count of {} is {}, set "
+        "at {}. Either that is too small because more than {} arrivals belong to each phase, or warp {} does "
+        "not arrive there",
         warp, act, earlier_where.text(), name_mbarrier(barrier), barrier.count, barrier.init_where.text(),
         barrier.count, warp);
   }
   const std::string arrival = fmt::format("the arrival at {}", mate->where.text());
   const std::string behind = fmt::format("{} after the {} at {}", arrival, act, earlier_where.text());
   if (mate->stamp >> 32 == earlier >> 32)
-    return fmt::format("{}: thread {} arrived before it had {}", behind, stamp_thread(earlier), did);
+    return fmt::format("{}: thread {} had arrived before it had {}", behind, stamp_thread(earlier), did);
   const std::uint32_t lane = stamp_thread(mate->stamp) % kWarpSize;
-  const std::string for_all = fmt::format("lane {} arrived for warp {} when lane {} had not {} yet", lane,
-                                          warp, stamp_thread(earlier) % kWarpSize, did);
+  const std::string for_all = fmt::format("lane {} arrived for warp {} before lane {} had {}", lane, warp,
+                                          stamp_thread(earlier) % kWarpSize, did);
   const std::string syncwarp =
       fmt::format("__syncwarp between the {} at {} and {}", act, earlier_where.text(), arrival);
   if (mate->where.file() != earlier_where.file())
@@ -1879,17 +1888,19 @@ bool explain_guarded(Report& report, const Thread& thread, std::uintptr_t addres
   const std::string at =
       fmt::format("at {} for parity {} of {}", wait->where.text(), wait->parity, name_mbarrier(barrier));
   if (wait->phase == barrier.first_phase) {
-    report.line("waited", at + ", whose first phase was not over: a fresh barrier lets parity 1 pass, once");
+    report.line(
+        "waited",
+        at + ", whose first phase had not completed: a fresh barrier lets a wait for parity 1 pass, once");
     report.missing("a wait for the arrival of warp {} there, after its {} at {}", warp,
                    access == Access::kRead ? "read" : "write", earlier_where.text());
     return true;
   }
   if (barrier.phase != wait->phase) {
-    report.line("waited", "{}, which saw phase {} end; by now phase {} is over", at, wait->phase - 1,
-                barrier.phase - 1);
+    report.line("waited", "{}, which saw phase {} end; phase {} has completed since then", at,
+                wait->phase - 1, barrier.phase - 1);
     report.missing(
-        "the arrival of warp {} in the phase that was waited for: the count of {} is {}, and {} threads "
-        "arrive there in all, so its phases may end before all have come",
+        "the arrival of warp {} in the phase that was waited for: the count of {} is {}, but {} threads "
+        "arrive there in all, so its phases may end before all of them have arrived",
         warp, name_mbarrier(barrier), barrier.count, arriving_threads(gang, barrier));
     return true;
   }
@@ -1924,13 +1935,14 @@ bool explain_named_barrier(Report& report, const Thread& thread, Stamp earlier, 
     const char* act = now == Access::kRead ? "read" : "write";
     const char* did = access == Access::kRead ? "read" : "write";
     const auto number = &barrier - barriers.data();
-    report.line("next",
-                "{} waits at {} for named barrier {} of {} threads, after its {}; {} is still to come to it",
-                name_thread(gang.grid, earlier), waiting->where.text(), number, barrier.threads, did,
-                name_thread(gang.grid, thread.stamp()));
+    report.line(
+        "next",
+        "{} waits at {} for named barrier {} of {} threads, after its {}; {} has not reached the barrier yet",
+        name_thread(gang.grid, earlier), waiting->where.text(), number, barrier.threads, did,
+        name_thread(gang.grid, thread.stamp()));
     report.missing(
-        "a barrier between the {} at {} and the {} at {}: the bar.sync of barrier {} at {} comes after both "
-        "and belongs between them, or another one does",
+        "a barrier between the {} at {} and the {} at {}: the bar.sync of barrier {} at {} follows both; it, "
+        "or another barrier, belongs between them",
         did, earlier_where.text(), act, where.text(), number, waiting->where.text());
     return true;
   }
@@ -1990,8 +2002,8 @@ bool explain_overrun(Report& report, const Thread& thread, std::uintptr_t addres
   const std::uint32_t over = writers.contains(one) ? one : two;
   const std::uint32_t owner = over == one ? two : one;
   report.missing(
-      "a bound: warpgroup {} writes {} at {} (thread {} has), and thread {} goes on past its end, {} bytes "
-      "from its beginning, where it has {}. That is {}, which warpgroup {} writes",
+      "a bound: warpgroup {} writes {} at {} (thread {} did), but thread {} writes past its end, {} bytes "
+      "from its beginning, although it has only {}. Those bytes are {}, which warpgroup {} writes",
       over, before, where.text(), writers[over], over == one ? thread.index : stamp_thread(other),
       static_cast<std::int64_t>(place) - first, begin - first, here, owner);
   return true;
@@ -2042,10 +2054,11 @@ void explain_one_statement(Report& report, const Thread& thread, std::uintptr_t 
   }
   report.line(
       "missing",
-      fmt::format("bytes of its own for each thread: {} and {} both write these, and nothing comes between "
-                  "them. A barrier would only decide which of the two stays: the address that one of them "
-                  "(for a matrix, the lane whose row it is) gives is another one's",
-                  stamp_thread(other), thread.index));
+      fmt::format(
+          "separate bytes for each thread: threads {} and {} both write these, and nothing orders the two "
+          "writes. A barrier would only decide which of the two values remains: the address that one of them "
+          "gives (for a matrix, the lane that owns the row) belongs to another thread",
+          stamp_thread(other), thread.index));
 }
 
 /// Whether a thread of the CTA has read at `where` what it has not written since: bytes whose readers it is
@@ -2078,19 +2091,20 @@ void explain_one_line(Report& report, const Thread& thread, Where where, Access 
                                stamp_thread(held) == stamp_thread(stamp);
   const bool keeps = read_came_first ? !wrote_it_before : reads_and_keeps(*thread.cta, where);
   if (!keeps) {
-    report.line("missing",
-                fmt::format("an atomic at {} (atomicAdd, say), if a thread reads these bytes there and "
-                            "stores what it has made of them, as += does. If not, a barrier between "
-                            "the reads and the writes of this line",
-                            where.text()));
+    report.line(
+        "missing",
+        fmt::format(
+            "an atomic at {} (atomicAdd, for example), if a thread reads these bytes there and stores an "
+            "updated value, as += does. Otherwise, a barrier between this line's reads and its writes",
+            where.text()));
     return;
   }
   const std::uint32_t other = stamp_thread(stamp);
   const auto mine = static_cast<std::uint32_t>(thread.index);
   report.line("missing",
-              fmt::format("a barrier between the reads and the writes of {}: thread {} reads there what "
-                          "thread {} writes, and writes elsewhere itself, so that an atomic would not help. "
-                          "In a loop it stands in the body, and every thread comes to it",
+              fmt::format("a barrier between the reads and the writes at {}: thread {} reads there what "
+                          "thread {} writes, and itself writes elsewhere, so an atomic would not help. In a "
+                          "loop, the barrier belongs in the body, and every thread must reach it",
                           where.text(), read_came_first ? other : mine, read_came_first ? mine : other));
 }
 
@@ -2106,12 +2120,13 @@ void explain_race(Report& report, const Thread& thread, std::uintptr_t address, 
   const BarrierInterval* barrier = last_barrier(cta, stamp);
   if (earlier == Access::kWrite && now == Access::kRead && cta.gang->cp_async &&
       cta.gang->cp_async->has_written(cta, address)) {
-    report.line("missing",
-                fmt::format("a barrier after cp.async.wait_group and before {}: the wait of {} is for "
-                            "the copies of its own thread, and only a barrier after it hands them on",
-                            where.text(), name_thread(cta.gang->grid, stamp)));
+    report.line(
+        "missing",
+        fmt::format("a barrier after cp.async.wait_group and before {}: the wait by {} covers only that "
+                    "thread's own copies, and only a barrier after it makes them visible to other threads",
+                    where.text(), name_thread(cta.gang->grid, stamp)));
     if (barrier)
-      report.line("last", fmt::format("both come after {} number {} of the CTA, at {}", barrier->what,
+      report.line("last", fmt::format("both follow {} number {} of the CTA, at {}", barrier->what,
                                       barrier - cta.intervals.data() + 1, barrier->where.text()));
     return;
   }
@@ -2125,9 +2140,9 @@ void explain_race(Report& report, const Thread& thread, std::uintptr_t address, 
     if (explain_overrun(report, thread, address, where, stamp)) return;
     report.line(
         "missing",
-        fmt::format("bytes of its own for each warpgroup: warpgroups {} and {} both run {} and write the "
-                    "same bytes there (an index by the warpgroup, or by its role, is missing or the "
-                    "same for both), or an order between the two, where they take turns",
+        fmt::format("separate bytes for each warpgroup: warpgroups {} and {} both execute {} and write the "
+                    "same bytes there (the index does not depend on the warpgroup or its role, or is the "
+                    "same for both). If the two should take turns, an order between them is missing instead",
                     stamp_thread(stamp) / kWarpgroupSize, thread.index / kWarpgroupSize, where.text()));
     return;
   }
@@ -2142,7 +2157,7 @@ void explain_race(Report& report, const Thread& thread, std::uintptr_t address, 
     return;
   }
   if (!barrier) {
-    report.line("missing", fmt::format("a barrier between {} and {}; the CTA has met at none so far",
+    report.line("missing", fmt::format("a barrier between {} and {}; the CTA has passed none so far",
                                        earlier_where.text(), where.text()));
     return;
   }
@@ -2151,11 +2166,11 @@ void explain_race(Report& report, const Thread& thread, std::uintptr_t address, 
   const bool one_file = earlier_where.file() == where.file() && where.file() == barrier->where.file();
   const bool wraps = one_file && below(where) != below(earlier_where);
   report.line("missing",
-              wraps ? fmt::format("a barrier after {}, before {} of the next round",
+              wraps ? fmt::format("a barrier after {}, before {} in the next iteration",
                                   (below(where) ? where : earlier_where).text(),
                                   (below(where) ? earlier_where : where).text())
                     : fmt::format("a barrier between {} and {}", earlier_where.text(), where.text()));
-  report.line("last", fmt::format("both come after {} number {} of the CTA, at {}", barrier->what,
+  report.line("last", fmt::format("both follow {} number {} of the CTA, at {}", barrier->what,
                                   barrier - cta.intervals.data() + 1, barrier->where.text()));
 }
 

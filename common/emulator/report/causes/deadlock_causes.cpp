@@ -168,9 +168,9 @@ std::string of_another_stage(const Gang& gang, const Mbarrier& empty) {
   }
   if (read.size() != 1 || *read.begin() == stage) return {};
   return fmt::format(
-      "the same arrivals at {}[{}], that of the stage that was read: these came at {} when its stage had not "
-      "been filled once ({} has completed no phase), so they release what nobody could have read. The state "
-      "that they release with is that of another k-tile",
+      "the same arrivals at {}[{}], which belongs to the stage that was read: they went to {} before its "
+      "stage had been filled for the first time ({} has completed no phase), so they release something that "
+      "no thread could have read. Their release state belongs to another k-tile",
       array_name(empty), *read.begin(), name_mbarrier(empty), name_mbarrier(*full));
 }
 
@@ -270,8 +270,8 @@ std::string arriver_text(const Gang& gang, const Mbarrier& barrier) {
   const bool gone = std::all_of(warp.begin(), warp.end(),
                                 [](const Thread* thread) { return thread->state == ThreadState::kExited; });
   std::string now =
-      "it has returned without: what it arrives after (a branch, a number of items) is to hold whenever "
-      "somebody waits there";
+      "it has returned without arriving: the condition for its arrival (a branch, a number of items) must be "
+      "true whenever a thread waits there";
   if (!gone) {
     const Thread* waits = nullptr;
     for (const Thread* thread : warp) {
@@ -281,8 +281,7 @@ std::string arriver_text(const Gang& gang, const Mbarrier& barrier) {
     if (waits == nullptr) return {};
     now = fmt::format("its {} waits at {}", plain_name(*waits), waits->wait.where.text());
   }
-  return fmt::format(". In launches that came to their end warp {} arrives there{}, at {}; here {}",
-                     arriver->warp,
+  return fmt::format(". In launches that finished, warp {} arrives there{}, at {}; here {}", arriver->warp,
                      arriver->role.empty() ? std::string() : fmt::format(" (as {})", arriver->role),
                      arriver->where.text(), now);
 }
@@ -335,8 +334,8 @@ bool explain_unreachable_count(Report& report, const Gang& gang) {
       const std::string who = ranges("thread", std::vector<std::uint32_t>(threads.begin(), threads.end()));
       const std::string left = ranges("thread", gone);
       report.line("first",
-                  "named barrier {} of CTA {} at {} expects {} threads, and {} have come: {}. {} have "
-                  "returned, so it never opens",
+                  "named barrier {} of CTA {} at {} expects {} threads, and {} have reached it: {}. {} have "
+                  "returned, so it never completes",
                   number, text(cta->id), waits->where.text(), barrier.threads, came, who, left);
       // What has opened before has the right count.
       if (const std::string past = past_of_named_barrier(barrier); !past.empty()) {
@@ -351,30 +350,30 @@ bool explain_unreachable_count(Report& report, const Gang& gang) {
           for (const NamedBarrier::Arrival& one : other.arrivals) those.push_back(one.thread->index);
           std::sort(those.begin(), those.end());
           over += fmt::format(
-              "{}named barrier {} holds arrivals of {} (bar_arrive at {}), for which nobody waits",
+              "{}named barrier {} holds arrivals of {} (bar_arrive at {}), for which no thread waits",
               over.empty() ? "" : "; ", &other - all.data(), ranges("thread", those),
               other.arrivals.front().where.text());
         }
         if (!over.empty()) report.line("left", over);
         report.missing(
-            "an arrival there of those who have returned and came before, or one wait fewer of {}: {} have "
-            "waited once more than the others have arrived{}",
+            "an arrival there by threads that arrived earlier and have returned, or one wait fewer by {}: {} "
+            "have waited once more than the others have arrived{}",
             who, who,
             over.empty()
                 ? std::string()
-                : ", and elsewhere one of their arrivals is left over. Of two that pass turns to each other, "
-                  "the one that has the first turn and the one that waits at the end do not fit");
+                : ", and elsewhere one of their arrivals is left over. When two groups hand turns to each "
+                  "other, the group that has the first turn and the group that waits at the end must match");
         return true;
       }
       constexpr std::size_t kMost = 2;
       const Array held = waited_for(gang);
       for (std::size_t i = 0; i < std::min(held.size(), kMost); ++i) {
-        report.line("behind", "{}: its wait at {} is for what comes later", waiters_text(*held[i]),
+        report.line("behind", "{}: its wait at {} is for a later event", waiters_text(*held[i]),
                     name_mbarrier(*held[i]));
       }
       report.missing(
-          "a count that is that of the threads which execute it, in bar.sync {}, {}: {} come. (Or the "
-          "arrival of {} there, before they return.)",
+          "a count that matches the threads that execute bar.sync {}, {}: {} do. (Alternatively, the arrival "
+          "of {} there, before they return.)",
           number, barrier.threads, came, left);
       return true;
     }
@@ -428,16 +427,17 @@ bool explain_lanes_apart(Report& report, const Gang& gang) {
       if (is_ahead_on_one_way(gang, cta->threads[first + waits.front()], cta->threads[first + meets.front()]))
         continue;
       report.line("first",
-                  "of warp {} of CTA {}, {} at {} for an mbarrier, and {} at {} for the others: they have "
-                  "gone different ways",
+                  "in warp {} of CTA {}, {} at {} for an mbarrier, and {} at {} for the other lanes: they "
+                  "have taken different branches",
                   first / kWarpSize, text(cta->id),
                   ranges("lane", waits) + (waits.size() == 1 ? " waits" : " wait"),
                   Where::from_packed(wait_at).text(),
                   ranges("lane", meets) + (meets.size() == 1 ? " waits" : " wait"),
                   Where::from_packed(meet_at).text());
       report.missing(
-          "one value for all lanes in what the loop, or the branch, depends on: what a single lane has read "
-          "or computed (the number of the next tile, say) goes to the others by a shuffle");
+          "the same value in all lanes for the condition of the loop or branch: a value that a single lane "
+          "has read or computed (the number of the next tile, for example) must be passed to the other lanes "
+          "by a shuffle");
       return true;
     }
   }
@@ -459,15 +459,15 @@ bool explain_parity_off(Report& report, const Gang& gang) {
         continue;
       const std::uint32_t parity = gang.hopper->thread(*thread).waiting_parity;
       report.line("first",
-                  "{} waits at {} as {}, for parity {} of {}; but k-tile {} came in phase {}, which is over "
-                  "and has parity {}, and which nobody has waited for",
+                  "{} waits at {} as {}, for parity {} of {}; but k-tile {} arrived in phase {}, which has "
+                  "completed, has parity {}, and for which no thread has waited",
                   plain_name(*thread), thread->wait.where.text(), text(activity), parity,
                   name_mbarrier(*full), activity.k_tile, full->phase - 1, 1 - parity);
       report.missing(
-          "parity {} in this wait: the state that it waits with has the right stage, and a parity that is "
-          "off by one. It flips each time that the state passes the last stage (where it moves on by many "
-          "k-tiles, once for each time), and who gets it from another thread gets the reader's, which begins "
-          "with 0, not the filler's",
+          "parity {} in this wait: the thread's state has the right stage but the wrong parity. The parity "
+          "must flip each time the state passes the last stage (once per lap if the state advances by many "
+          "k-tiles). A thread that gets the state from another thread needs the reader's state, which begins "
+          "with parity 0, not the filler's",
           1 - parity);
       return true;
     }
@@ -490,15 +490,15 @@ bool explain_wrong_item(Report& report, const Gang& gang) {
             wait.phase < 3 ? nullptr : gang.hopper->copies.load_of_phase(*wait.barrier, wait.phase - 3);
         if (earlier != nullptr && earlier->activity.k_tile == wait.activity.k_tile) continue;
         report.line("first",
-                    "{} waited at {} at {}, stage {}, for number {}; phase {} of {}, which let it through, "
-                    "had brought number {}",
+                    "{} waited at {} at {}, stage {}, for item {}; phase {} of {}, which let it pass, had "
+                    "delivered item {}",
                     plain_name(thread), wait.where.text(), wait.activity.barrier, wait.activity.stage,
                     wait.activity.k_tile, wait.phase - 1, name_mbarrier(*wait.barrier),
                     load->activity.k_tile);
         report.missing(
-            "a state that moves on by everything that comes through the ring: what other consumers take of "
-            "it in between counts, too. This one is behind, or ahead, and waits for, reads and hands back "
-            "what is not its own");
+            "a state that advances past everything that goes through the ring, including what other "
+            "consumers take from it in between. This thread's state is behind or ahead, so the thread waits "
+            "for, reads and releases items of another consumer");
         return true;
       }
     }
@@ -563,13 +563,13 @@ bool explain_taken_twice(Report& report, const Gang& gang) {
         const auto& [first, at] = *warpgroups.begin();
         report.line("first",
                     "warpgroups {} and {} of CTA {} have both waited for phase {} of {}, at {}: both took "
-                    "what it brought, and each hands it back, where {} counts {} arrival{}",
+                    "the item that it delivered, and each releases it, although {} counts {} arrival{}",
                     first, std::next(warpgroups.begin())->first, text(cta->id), phase, name_mbarrier(*full),
                     at.text(), name_mbarrier(*empty), empty->count,
-                    empty->count == 1 ? "" : "s, those of one of them");
+                    empty->count == 1 ? "" : "s, enough for one of them");
         report.missing(
-            "a state that moves on by what the other one takes from the {}, too: each item has one reader, "
-            "and the states of the two never stand at the same item",
+            "a state that also advances past the items that the other warpgroup takes from the {}: each item "
+            "has one reader, so the two states must never be at the same item",
             stage ? "ring" : "queue");
         return true;
       }
@@ -589,13 +589,14 @@ bool explain_unclaimed(Report& report, const Gang& gang) {
       const Activity& activity = gang.hopper->thread(*thread).activity;
       if (!fills(load->activity, activity) || load->activity.k_tile == activity.k_tile) continue;
       report.line("first",
-                  "{} waits at {} for number {}, but stage {} holds number {}, which came in phase {} of {} "
-                  "and which nobody has waited for",
+                  "{} waits at {} for item {}, but stage {} holds item {}, which arrived in phase {} of {}, "
+                  "and no thread has waited for it",
                   plain_name(*thread), thread->wait.where.text(), activity.k_tile, activity.stage,
                   load->activity.k_tile, full->phase - 1, name_mbarrier(*full));
       report.missing(
-          "a wait for number {} by its owner. If that is this consumer, its state is not where it should be: "
-          "of a ring from which several take, each moves its state on past what the others take, too",
+          "a wait for item {} by its owner. If this consumer is the owner, its state is wrong: when several "
+          "consumers take items from one ring, each must also advance its state past the items that the "
+          "others take",
           load->activity.k_tile);
       return true;
     }
@@ -631,9 +632,9 @@ bool explain_released_beside(Report& report, const Thread& thread, const Mbarrie
                 activity.empty() ? "" : ", after its wait as " + activity, at->where.text(), arrivals->count,
                 arrivals->count == 1 ? "" : "s", name_mbarrier(*full), waited, waited == 1 ? "" : "s");
     report.missing(
-        "that arrival at {}, whose stage it has read, and not at {}, whose stage it has not: the state that "
-        "it releases with is not that of a stage it has read (it has moved on, or is the one that it reads "
-        "next)",
+        "that arrival at {}, whose stage it has read, and not at {}, whose stage it has not read: its "
+        "release state does not belong to a stage that it has read (the state has already advanced, or is "
+        "the one for its next read)",
         name_mbarrier(empty), name_mbarrier(*other));
     return true;
   }
@@ -662,15 +663,15 @@ bool explain_waits_for_itself(Report& report, const Gang& gang) {
       const Mbarrier::Event& other = barrier->events.back();
       report.line(
           "first",
-          "{} waits at {} for {}, and the arrival that is missing there is that of its own warpgroup {}, "
-          "which has read the stage. For warpgroup {} thread {} arrived, at {}: thread {} is its counterpart",
+          "{} waits at {} for {}, and the arrival that is missing there is from its own warpgroup, {}, which "
+          "has read the stage. For warpgroup {}, thread {} arrived, at {}: thread {} is its counterpart",
           plain_name(*thread), thread->wait.where.text(), name_mbarrier(*barrier), thread->index / kWarpgroup,
           stamp_thread(other.stamp) / kWarpgroup, stamp_thread(other.stamp), other.where.text(),
           thread->index);
       if (explain_released_beside(report, *thread, *barrier)) return true;
       report.missing(
-          "the arrival at {} before the wait at {}: the thread waits for itself, as it would arrive only "
-          "after this wait",
+          "the arrival at {} before the wait at {}: the thread waits for itself, because it would arrive "
+          "only after this wait",
           other.where.text(), thread->wait.where.text());
       return true;
     }
@@ -691,18 +692,18 @@ bool explain_commit_of_accumulator(Report& report, const Gang& gang, const Mbarr
     if (commit == nullptr || commit->columns == 0) continue;
     const auto accumulator = static_cast<int>(commit->column / commit->columns);
     report.line("first",
-                "phase {} of {}, which nobody has waited for, was ended by {}, into columns {} to {} of "
-                "tensor memory",
+                "phase {} of {}, for which no thread has waited, was completed by {}, into columns {} to {} "
+                "of tensor memory",
                 other->phase - 1, name_mbarrier(*other), describe_commit(*commit), commit->column,
                 commit->column + commit->columns - 1);
     report.missing(
         accumulator == last_index(barrier) && accumulator != last_index(*other)
             ? fmt::format("that commit at {}, which {} wait{} for: those columns are accumulator {}. The "
-                          "state that the commit at {} names its mbarrier by has moved on before it",
+                          "state that selects the mbarrier for the commit at {} had already advanced",
                           name_mbarrier(barrier), waiters_text(barrier),
                           barrier.waiting.size() == 1 ? "s" : "", accumulator, commit->where.text())
-            : fmt::format("a commit at {}, which {} wait{} for, or a wait for {}: the state of the one that "
-                          "commits and of those that wait stand at different accumulators",
+            : fmt::format("a commit at {}, which {} wait{} for, or a wait for {}: the committing thread's "
+                          "state and the waiting threads' state are at different accumulators",
                           name_mbarrier(barrier), waiters_text(barrier),
                           barrier.waiting.size() == 1 ? "s" : "", name_mbarrier(*other)));
     return true;
@@ -729,13 +730,13 @@ bool explain_commit_elsewhere(Report& report, const Gang& gang) {
       if (other == barrier || other->commit_log.empty()) continue;
       const CommitRecord& commit = other->commit_log.back();
       if (commit.k_tile != *k_tile) continue;
-      report.line(
-          "first",
-          "k-tile {} was the last that {} brought, and the commit after its multiplications went to {}: {}",
-          *k_tile, name_mbarrier(*full), name_mbarrier(*other), describe_commit(commit));
+      report.line("first",
+                  "k-tile {} was the last one that {} delivered, but the commit after its multiplications "
+                  "went to {}: {}",
+                  *k_tile, name_mbarrier(*full), name_mbarrier(*other), describe_commit(commit));
       report.missing(
-          "that commit at {}, the mbarrier of the stage that was multiplied: at {} the state is that of "
-          "another k-tile (it has moved on before)",
+          "that commit at {}, the mbarrier of the stage that was multiplied: at {}, the state belongs to "
+          "another k-tile (it had already advanced)",
           name_mbarrier(*barrier), commit.where.text());
       return true;
     }
@@ -760,14 +761,13 @@ bool explain_first_phase_over(Report& report, const Gang& gang) {
         continue;
       report.line("first",
                   "{} waits for the first time at {}, with parity 1, which passes at once on a fresh "
-                  "mbarrier; but phase 0 was over by then, ended by {}",
+                  "mbarrier; but phase 0 had already completed, ended by {}",
                   plain_name(*thread), name_mbarrier(*barrier), ended_by(gang, barrier->previous_events));
       const std::string other = of_another_stage(gang, *barrier);
-      report.missing(
-          other.empty()
-              ? "arrivals that come later: these hand back what nobody had handed out (one too many for "
-                "each, before the first use). Or the first wait is meant for phase 0, and has parity 0"
-              : other);
+      report.missing(other.empty() ? "later arrivals: these release something that had not been filled yet "
+                                     "(one arrival too many for each, before the first use). If the first "
+                                     "wait is meant for phase 0, it needs parity 0 instead"
+                                   : other);
       return true;
     }
   }
@@ -788,8 +788,8 @@ bool explain_told_too_often(Report& report, const Gang& gang) {
         continue;
       const std::string name = array_name(*barrier);
       report.line("first",
-                  "{} waits at {} for phase {} of {}, and {} phases of it are over since its last wait "
-                  "there: it was told more often than it has waited",
+                  "{} waits at {} for phase {} of {}, but {} phases have completed since its last wait "
+                  "there: it was signalled more often than it has waited",
                   plain_name(*thread), thread->wait.where.text(), seen, name_mbarrier(*barrier),
                   barrier->phase - seen);
       report.missing(
@@ -797,7 +797,7 @@ bool explain_told_too_often(Report& report, const Gang& gang) {
           ended_by(gang, barrier->previous_events),
           name.empty()
               ? std::string()
-              : fmt::format(", or meant for another of {}[] (that of the stage that was read)", name));
+              : fmt::format(", or meant for another of {}[] (the one for the stage that was read)", name));
       return true;
     }
   }
@@ -938,17 +938,17 @@ bool explain_circle_of_turns(Report& report, const Gang& gang, const Array& all,
   const std::string name = array_name(**empty);
   report.line("circle",
               "warpgroup {} of CTA {} has waited for {} and waits at {} for named barrier {}, where {} of {} "
-              "threads have come. Only {} can still come there: they wait at {}{} at {}. {} fills that "
-              "after its wait at {}, which lacks the arrival of warpgroup {}",
+              "threads have arrived. Only {} can still arrive there, but they wait at {}{} at {}. {} fills "
+              "that stage only after its wait at {}, which lacks the arrival of warpgroup {}",
               held.thread->index / 128, text(cta.id), name_mbarrier(*held.full),
               held.thread->wait.where.text(), number, turn->arrivals.size(), turn->threads, names(others),
               others.front()->wait.where.text(),
               activity.role ? ", as " + text(activity) + "," : std::string(), name_mbarrier(*full),
               plain_name(*(*empty)->waiting.front()), name_mbarrier(**empty), held.thread->index / 128);
   report.missing(
-      "an arrival of {} at named barrier {} before their wait at {}: between two arrivals there they wait "
-      "for no more fillings of the ring than it has stages ({}), as the other warpgroup hands back none "
-      "until its turn comes. The count of {}[] is not the cause",
+      "an arrival of {} at named barrier {} before their wait at {}: between two arrivals there, they may "
+      "wait for at most as many stages to be filled as the ring has ({}), because the other warpgroup "
+      "releases none until its turn. The count of {}[] is not the cause",
       names(others), number, others.front()->wait.where.text(), all.size(), name);
   return true;
 }
@@ -979,26 +979,27 @@ bool explain_never_enough(Report& report, const Gang& gang) {
         std::count_if(all.begin(), all.end(), [](const Mbarrier* one) { return !never_touched(*one); });
     const std::string name = array_name(*barrier);
     report.line(
-        "first", "no phase of any {}[] has ever ended: {} of them have had {} of {} arrivals each. At {}: {}",
+        "first",
+        "no phase of any {}[] has ever completed: {} of them have received {} of {} arrivals each. At {}: {}",
         name, touched, here, barrier->count, name_mbarrier(*barrier), ended_by(gang, barrier->events));
     if (const KeepsAll keeps = who_keeps_all(gang, all); keeps.thread != nullptr) {
       const Thread& thread = *keeps.thread;
       const Activity& activity = gang.hopper->thread(thread).activity;
       report.line("keeps",
                   "{} of warpgroup {} waits at {}{} at {}: it has waited for all {} stages and has arrived "
-                  "at none of {}[], and what it waits for can be filled only after its own arrival",
+                  "at none of {}[], and the stage that it waits for can be filled only after its own arrival",
                   plain_name(thread), thread.index / 128, thread.wait.where.text(),
                   activity.role ? ", as " + text(activity) + "," : std::string(), name_mbarrier(*keeps.full),
                   keeps.stages, name);
       report.missing(
-          "the arrival{} of warpgroup {} at {}[] after each wait, before that for the stage's next "
-          "filling{}: it would arrive only after its waits for more k-tiles than there are stages, or "
-          "never. (A count of {} instead of {}, set at {}, fits only if it reads nothing of a stage, and "
-          "need not wait.)",
+          "the arrival{} of warpgroup {} at {}[] after each wait, before it waits for the stage to be filled "
+          "again{}: it would arrive only after waiting for more k-tiles than there are stages, or never. (A "
+          "count of {} instead of {}, set at {}, is right only if the warpgroup reads nothing from the "
+          "stages and need not wait.)",
           barrier->pending == 1 ? "" : "s", thread.index / 128, name,
           barrier->events.front().commit
               ? std::string()
-              : " (another one's stands at " + barrier->events.front().where.text() + ")",
+              : " (another warpgroup's arrival is at " + barrier->events.front().where.text() + ")",
           here, barrier->count, barrier->init_where.text());
       return true;
     }
@@ -1013,7 +1014,8 @@ bool explain_never_enough(Report& report, const Gang& gang) {
       return true;
     }
     report.missing(
-        "{} more arrival{} in each phase of {}[], or a smaller count: it is {}, set at {}, and {} would fit",
+        "{} more arrival{} in each phase of {}[], or a smaller count: it is {}, set at {}, and {} would "
+        "match",
         barrier->pending, barrier->pending == 1 ? "" : "s", name, barrier->count, barrier->init_where.text(),
         here);
     return true;
@@ -1084,15 +1086,16 @@ bool explain_never_arrived(Report& report, const Gang& gang) {
                             : fmt::format(", or another of {}[]", name),
                         waiters_text(*barrier));
   }
-  report.missing("an arrival {}: nobody has ever arrived there, and everything else waits for that{}", list,
-                 untouched.size() == 1 ? arriver_text(gang, *untouched.front()) : std::string());
+  report.missing(
+      "an arrival {}: no thread has ever arrived there, and all other threads wait for that arrival{}", list,
+      untouched.size() == 1 ? arriver_text(gang, *untouched.front()) : std::string());
   std::string last;
   const std::string chain =
       untouched.size() == 1 ? chain_text(gang, *untouched.front(), last) : std::string();
   if (!chain.empty()) {
     report.line("chain",
-                "{}; and {} lacks an arrival of somebody. If that comes after the first of these waits, by "
-                "{}, it never comes: it belongs before it",
+                "{}; and {} lacks an arrival. If the code for that arrival follows the first of these waits, "
+                "by {}, it is never reached: the arrival belongs before that wait",
                 chain, name_mbarrier(*untouched.front()), last);
   }
   return true;
@@ -1147,15 +1150,15 @@ std::string release_begins_elsewhere(const Gang& gang, const Array& all) {
                           text(cta->id));
       if (stages.empty())
         stages = fmt::format(
-            "began to wait with stage {} (the first item that is its own) and to arrive with stage 0: its "
-            "first arrival belongs at {}",
+            "began to wait at stage {} (its first item) but began to arrive at stage 0: its first arrival "
+            "belongs at {}",
             waited, name_mbarrier(*begins));
     }
   }
   if (list.empty()) return {};
   return fmt::format(
-      "{} {}. The state that it releases with is to begin where the one that it reads with does, moved on "
-      "past what others take of the ring before",
+      "{} {}. Its release state must begin where its read state begins, advanced past the items that others "
+      "take from the ring first",
       list, stages);
 }
 
@@ -1188,18 +1191,19 @@ bool explain_handed_back_out_of_order(Report& report, const Gang& gang) {
               std::pair(completed(*barrier) + 1, last_index(*barrier)))
         continue;
       report.line("first",
-                  "{} has been handed back {} time{} and {}, which was filled before it, {} time{}: phase {} "
-                  "of {} was ended by {}",
+                  "{} has been released {} time{} and {}, which was filled before it, {} time{}: phase {} of "
+                  "{} was completed by {}",
                   name_mbarrier(*other), completed(*other), completed(*other) == 1 ? "" : "s",
                   name_mbarrier(*barrier), completed(*barrier), completed(*barrier) == 1 ? "" : "s",
                   other->phase - 1, name_mbarrier(*other), ended_by(gang, other->previous_events));
       const std::string begins = release_begins_elsewhere(gang, array_of(gang, *barrier));
-      report.missing("{} arrivals at {}, which is waited for by {}: they went to {}. {}", barrier->count,
-                     name_mbarrier(*barrier), waiters_text(*barrier), name_mbarrier(*other),
-                     begins.empty()
-                         ? "A reader hands back the stage that it has done with, the one before, and not the "
-                           "one that it begins with (the index has moved on, or is that of the next one)"
-                         : begins);
+      report.missing(
+          "{} arrivals at {}, which is waited for by {}: they went to {}. {}", barrier->count,
+          name_mbarrier(*barrier), waiters_text(*barrier), name_mbarrier(*other),
+          begins.empty()
+              ? "A reader must release the previous stage, which it has finished reading, and not the stage "
+                "that it is about to read (the index has already advanced, or belongs to the next stage)"
+              : begins);
       return true;
     }
   }
@@ -1223,7 +1227,8 @@ bool explain_arrivers_elsewhere(Report& report, const Gang& gang) {
                           arrivers[i]->wait.where.text(), arrivers[i]->wait.what);
     const std::string name = array_name(*barrier);
     report.missing(
-        "{} arrival{} at {} (waited for by {}). Who arrives at {} has gone on, and waits elsewhere: {}{}",
+        "{} arrival{} at {} (waited for by {}). The threads that arrive at {} have moved on and wait "
+        "elsewhere: {}{}",
         barrier->pending, barrier->pending == 1 ? "" : "s", name_mbarrier(*barrier), waiters_text(*barrier),
         name.empty() ? std::string("it") : name + "[]", list,
         arrivers.size() > kShown ? fmt::format(" and {} more", arrivers.size() - kShown) : std::string());

@@ -79,8 +79,8 @@ bool explain_groups(Report& report, const Grid& grid, std::uintptr_t address, st
                 row, mine, rows_text(own), group, count, now.capacity, group * now.capacity,
                 (group + 1) * now.capacity - 1);
     report.missing(
-        "the capacity as an upper bound of the count: group {} was given rows up to {}, by its count {}, and "
-        "stores those of group {}, too. A count above the capacity {} counts as the capacity",
+        "the capacity as an upper bound of the count: group {} was given rows up to {} by its count, {}, so "
+        "it also stores rows of group {}. A count above the capacity, {}, must be treated as the capacity",
         group, group * now.capacity + count - 1, count, mine, now.capacity);
     return true;
   }
@@ -99,10 +99,9 @@ bool explain_groups(Report& report, const Grid& grid, std::uintptr_t address, st
                 row, mine, rows_text(own), text(grid.cta_id(key - 1)), box->first, box->second, from,
                 rows_text(theirs), tile, tile + grid.options.tile_m - 1);
     report.missing(
-        "an end of that store at row {}, the last one of group {}: {} of its {} rows lie beyond it. TMA "
-        "clips "
-        "at the end of the tensor only, so rows that are not all the group's are stored by threads, each of "
-        "which asks for its own",
+        "an end of that store at row {}, the last row of group {}: {} of its {} rows lie beyond it. TMA "
+        "clips only at the end of the tensor, so a box that is only partly in the group must be stored by "
+        "threads, each of which tests its own row",
         theirs.end - 1, from, box->second - theirs.end + 1, box->second - box->first + 1);
     return true;
   }
@@ -113,8 +112,8 @@ bool explain_groups(Report& report, const Grid& grid, std::uintptr_t address, st
   report.line("group", "row {} belongs to group {} ({}); group {} before it ends at row {}", row, mine,
               rows_text(own), before, rows[static_cast<std::size_t>(before)].end - 1);
   report.missing(
-      "one owner: CTAs {} and {} both store this element. A tile of group {} stores no row after {}, or two "
-      "CTAs have taken one tile of group {}",
+      "one owner: CTAs {} and {} both store this element. Either a tile of group {} must not store rows "
+      "after {}, or two CTAs have taken the same tile of group {}",
       text(grid.cta_id(one - 1)), text(grid.cta_id(other - 1)), before,
       rows[static_cast<std::size_t>(before)].end - 1, mine);
   return true;

@@ -95,10 +95,10 @@ std::string element_text(const Grid& grid, std::uintptr_t address) {
                            : "";
   if (row < rows) return fmt::format("row {}, column {} of {}{}", row, column, buffer->name, inside);
   // One that runs along the last row gets there behind its end.
-  const std::string behind = result || row != rows
-                                 ? std::string()
-                                 : fmt::format("; or, along row {}, column {}, past the end of K = {}",
-                                               row - 1, column + columns, columns);
+  const std::string behind =
+      result || row != rows
+          ? std::string()
+          : fmt::format("; or, along row {}, column {}, beyond K = {}", row - 1, column + columns, columns);
   return fmt::format("row {} of {}, which has {} rows; column {}{}{}", row, buffer->name, rows, column,
                      inside, behind);
 }

@@ -34,7 +34,7 @@ std::string two_accumulators(const Cta& cta, std::uint32_t column, const Mbarrie
                              const CommitRecord& commit) {
   const Mbarrier* const right = committed_for(cta, column, barrier);
   return fmt::format(
-      "a wait for {}, or a tcgen05.ld of columns {}-{}: the mbarrier and the address are those of two "
+      "a wait for {}, or a tcgen05.ld of columns {}-{}: the mbarrier and the address belong to two different "
       "accumulators",
       right ? name_mbarrier(*right)
             : fmt::format("the commit after the multiplications into column {}", column),
@@ -72,7 +72,7 @@ std::string at_text(const LastWait& wait) {
 }
 
 constexpr const char* kFreshBarrier =
-    ", whose first phase was not over: a fresh barrier lets parity 1 pass, once";
+    ", whose first phase had not completed: a fresh barrier lets a wait for parity 1 pass, once";
 
 }  // namespace
 
@@ -95,7 +95,7 @@ EarlyPass explain_earlier_commit(Report& report, const Thread& thread, const Ten
   const std::string phase = fresh ? std::string() : fmt::format("phase {} of", wait->phase - 1);
   if (commit && commit->committer != accumulation.issuer) {
     report.line("early",
-                "{}: {} {} was ended by {}, which tracks what that thread has issued and nothing of this "
+                "{}: {} {} was completed by {}, which tracks what that thread has issued, and not this "
                 "multiplication",
                 let_through, phase, name_mbarrier(*wait->barrier), describe_commit(*commit));
     report.missing("tcgen05.commit by {}, which issued the multiplication, at {}",
@@ -105,8 +105,8 @@ EarlyPass explain_earlier_commit(Report& report, const Thread& thread, const Ten
   const bool elsewhere =
       commit && commit->columns != 0 && accumulation.column - commit->column >= commit->columns;
   if (!labelled && elsewhere) {
-    report.line("early", "{}: {} {} was ended by {}, into columns {}-{} of tensor memory", let_through, phase,
-                name_mbarrier(*wait->barrier), describe_commit(*commit), commit->column,
+    report.line("early", "{}: {} {} was completed by {}, into columns {}-{} of tensor memory", let_through,
+                phase, name_mbarrier(*wait->barrier), describe_commit(*commit), commit->column,
                 commit->column + commit->columns - 1);
     report.missing(two_accumulators(*thread.cta, accumulation.column, *wait->barrier, *commit));
     return EarlyPass::kEarlierPhase;
@@ -120,14 +120,14 @@ EarlyPass explain_earlier_commit(Report& report, const Thread& thread, const Ten
   const bool older = fresh || (says && commit->k_tile != wait->activity.k_tile) ||
                      wait->count > wait->phase - wait->barrier->first_phase;
   if (!older) {
-    report.line(
-        "in between",
-        "{}: {} {} was ended by {}. This multiplication was issued after that commit, into the same columns",
-        let_through, phase, name_mbarrier(*wait->barrier), describe_commit(*commit));
+    report.line("in between",
+                "{}: {} {} was completed by {}. This multiplication was issued after that commit, into the "
+                "same columns",
+                let_through, phase, name_mbarrier(*wait->barrier), describe_commit(*commit));
     const std::string issuer = name_thread(grid, accumulation.issuer->stamp());
     const LastWait* const released = latest_thread_wait(*accumulation.issuer);
     report.missing(
-        "a wait of {} for the arrival of warp {} after its tcgen05.wait::ld, before it overwrites the "
+        "a wait by {} for the arrival of warp {} after its tcgen05.wait::ld, before it overwrites the "
         "accumulator{}",
         issuer, thread.warp(),
         released ? fmt::format(": its latest wait for other threads was {}{}", at_text(*released),
@@ -142,12 +142,13 @@ EarlyPass explain_earlier_commit(Report& report, const Thread& thread, const Ten
   report.line("early", "{}: {} parity {} of {}{}", let_through, for_tile, wait->parity,
               name_mbarrier(*wait->barrier),
               fresh ? std::string(kFreshBarrier)
-                    : fmt::format(", and phase {} of it, which had that parity, was ended by {}",
+                    : fmt::format(", and phase {} there, which had that parity, was completed by {}",
                                   wait->phase - 1, describe_commit(*commit)));
   const int wanted = says ? wait->activity.k_tile : k_tile;
   report.missing(
-      "a wait for the phase that a commit after {} ends. A parity does not tell a phase from the next but "
-      "one, so a thread waits for every phase of an mbarrier, or for one that has a single phase for it",
+      "a wait for the phase that a commit after {} completes. A parity cannot distinguish a phase from the "
+      "next but one, so a thread must wait for every phase of an mbarrier, or wait at an mbarrier that has "
+      "only one phase while the thread needs it",
       wanted >= 0 ? fmt::format("k-tile {}", wanted) : "this multiplication");
   return EarlyPass::kEarlierPhase;
 }
@@ -160,8 +161,8 @@ std::string explain_handed_back(Report& report, const Thread& writer, const Tens
     const CommitRecord* const commit = commit_that_ended(barrier, read.waited_for.phase - 1);
     if (commit && commit->columns != 0 && column - commit->column >= commit->columns) {
       report.line("early",
-                  "{} read after its wait at {} for {}: phase {} of it was ended by {}, into columns {}-{} "
-                  "of tensor memory. It reads column {}",
+                  "{} read after its wait at {} for {}: phase {} there was completed by {}, into columns "
+                  "{}-{} of tensor memory. The thread reads column {}",
                   reader, read.waited_for.where.text(), name_mbarrier(barrier), read.waited_for.phase - 1,
                   describe_commit(*commit), commit->column, commit->column + commit->columns - 1, column);
       return two_accumulators(*read.cta, column, barrier, *commit);
@@ -184,21 +185,24 @@ std::string explain_handed_back(Report& report, const Thread& writer, const Tens
       });
   if (own != wait->arrivals.end()) {
     return fmt::format(
-        "an arrival of {} at {} after its tcgen05.ld at {} and the wait for it: the one at {} that ended "
-        "the phase was for an earlier read",
+        "an arrival of {} at {} after its tcgen05.ld at {} and the wait for it: the arrival at {} that "
+        "completed the phase was for an earlier read",
         reader, barrier, read.where.text(), own->where.text());
   }
   std::string missing = fmt::format(
-      "the arrival of {} at {}, after its tcgen05.wait::ld: the phase ended without it. The count is {}, "
-      "set at {}",
+      "the arrival of {} at {}, after its tcgen05.wait::ld: the phase ended without it. The count is {}, set "
+      "at {}",
       reader, barrier, wait->barrier->count, wait->barrier->init_where.text());
   if (const std::string lanes = several_lanes(wait->arrivals); !lanes.empty()) {
     missing += fmt::format(
-        ", and {} have all arrived: one lane arrives for a warp, or the count is that of all lanes", lanes);
+        ", and {} have all arrived: either one lane must arrive for each warp, or the count must include all "
+        "lanes",
+        lanes);
   } else {
     const std::uint32_t arriving = arriving_threads(*writer.cta->gang, *wait->barrier);
     if (arriving > wait->barrier->count)
-      missing += fmt::format(", and {} threads have arrived there so far: it is that number", arriving);
+      missing += fmt::format(", and {} threads have arrived there so far: the count must equal that number",
+                             arriving);
   }
   return missing;
 }
@@ -229,11 +233,11 @@ bool explain_small_expectation(Report& report, const LastWait& wait, const LoadR
   for (const auto& [key, bytes] : brought)
     by_cta += fmt::format("{}{} by CTA {}", by_cta.empty() ? "" : ", ", bytes, text(grid.cta_id(key - 1)));
   report.line("expected",
-              "phase {} of {} expected {} bytes ({}) and was over when these had come; the copies of k-tile "
-              "{} bring {} so far: {}",
+              "phase {} of {} expected {} bytes ({}) and completed when they had arrived; the copies of "
+              "k-tile {} have delivered {} so far: {}",
               wait.phase - 1, name_mbarrier(barrier), expected, places.substr(1), *k_tile, all, by_cta);
   report.missing(
-      "{} bytes or more in what is expected: one phase counts all copies of the k-tile, those of every CTA "
+      "at least {} more bytes in the expect_tx: one phase counts all copies of the k-tile, from every CTA "
       "that signals the mbarrier",
       all - expected);
   return true;
@@ -306,13 +310,14 @@ bool explain_absent_loader(Report& report, const Gang& gang, const Mbarrier& ful
         }
         if (!own) continue;
         std::sort(threads.begin(), threads.end());
-        report.line("instead",
-                    "{} of CTA {} arrived at {}, at {}: at the mbarrier of their own CTA, where nobody waits",
-                    ranges("thread", threads), text(other->id), name_mbarrier(instead),
-                    instead.events.front().where.text());
+        report.line(
+            "instead",
+            "{} of CTA {} arrived at {}, at {}: that is their own CTA's mbarrier, for which no thread waits",
+            ranges("thread", threads), text(other->id), name_mbarrier(instead),
+            instead.events.front().where.text());
         report.missing(
-            "{} of {} arrivals in phase {} of {}: those of the readers in CTA {}. They go to the mbarrier of "
-            "CTA {}, by its address there (mapa with rank {})",
+            "{} of {} arrivals in phase {} of {}: the arrivals of the readers in CTA {}. They must go to the "
+            "mbarrier of CTA {}, by its address there (mapa with rank {})",
             held.pending, held.count, held.phase, name_mbarrier(held), text(other->id), text(cta->id),
             cta->rank_in_cluster);
         return true;
@@ -323,16 +328,16 @@ bool explain_absent_loader(Report& report, const Gang& gang, const Mbarrier& ful
       if (early != engine.early_arrivals.end()) {
         report.line("early", text(gang.grid, *early));
         report.missing(
-            "an arrival there for what was read, and at {} none for what was not: phases of it have ended "
-            "too soon, and this thread waits for a later one. Each release goes to the stage of a wait "
-            "before it{}: the position that a reader releases moves on as the one that it reads, past what "
-            "others take, too",
+            "an arrival there for the stage that was read, and none at {} for a stage that was not: phases "
+            "there have completed too soon, and this thread waits for a later one. Each release must go to "
+            "the stage of an earlier wait{}: a reader's release position must advance like its read "
+            "position, also past the items that others take",
             name_mbarrier(held),
             early->activity.role ? fmt::format(" (its latest was for stage {})", early->activity.stage)
                                  : std::string());
         return true;
       }
-      report.missing("what ends phase {} of {}", held.phase, name_mbarrier(held));
+      report.missing("the event that completes phase {} of {}", held.phase, name_mbarrier(held));
       return true;
     }
   }
@@ -361,9 +366,9 @@ bool explain_idle_peer(Report& report, const Gang& gang, const Mbarrier& full) {
     });
     if (here) continue;
     report.missing(
-        "the copies of CTA {} into CTA {}: it has issued {}, and it is through: {}, and none of its threads "
-        "waits for an mbarrier. A CTA of a cluster loads its share, and releases what it is sent, as often "
-        "as the others do, also where its own tile lies outside of D",
+        "the copies of CTA {} into CTA {}: it has issued {} and will issue no more: {}, and none of its "
+        "threads waits at an mbarrier. A CTA in a cluster must load its share, and release what it is sent, "
+        "as often as the other CTAs do, even where its own tile lies outside D",
         text(cta->id), text(full.cta->id), any ? "none for this phase" : "none at all",
         waits ? fmt::format("it waits at {} {}", waits->wait.where.text(), waits->wait.what)
               : std::string("it has returned"));
@@ -377,7 +382,7 @@ std::string name_commit(const Mbarrier& barrier, std::uint32_t number) {
   if (later >= barrier.commit_log.size()) return "a tcgen05.commit";
   const CommitRecord& commit = barrier.commit_log[barrier.commit_log.size() - 1 - later];
   std::string text =
-      fmt::format("a tcgen05.commit of {}", name_thread(barrier.cta->gang->grid, commit.committer->stamp()));
+      fmt::format("a tcgen05.commit by {}", name_thread(barrier.cta->gang->grid, commit.committer->stamp()));
   if (commit.k_tile >= 0) text += fmt::format(" after the multiplications of k-tile {}", commit.k_tile);
   return text;
 }
@@ -385,8 +390,7 @@ std::string name_commit(const Mbarrier& barrier, std::uint32_t number) {
 std::string describe_commits(const Mbarrier& barrier) {
   for (auto commit = barrier.commit_log.rbegin(); commit != barrier.commit_log.rend(); ++commit) {
     if (!commit->phase) continue;
-    return fmt::format("the latest arrival was that of {}, in phase {}", describe_commit(*commit),
-                       *commit->phase);
+    return fmt::format("the latest arrival was by {}, in phase {}", describe_commit(*commit), *commit->phase);
   }
   return {};
 }

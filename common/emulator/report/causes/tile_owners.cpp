@@ -100,7 +100,7 @@ std::string tile_owners() {
       list += fmt::format("{} ({}, {})", i == 0 ? "" : ",", tiles[i].first, tiles[i].second);
     if (tiles.size() > kTiles) list += fmt::format(" and {} more", tiles.size() - kTiles);
   }
-  if (shown > kCtas) list += fmt::format("; and {} CTAs more", shown - kCtas);
+  if (shown > kCtas) list += fmt::format("; and {} more CTAs", shown - kCtas);
   std::string step;
   for (std::int64_t high = 1; high <= cluster && step.empty(); ++high) {
     if (cluster == 1 || cluster % high != 0) continue;
@@ -108,14 +108,15 @@ std::string tile_owners() {
         ((rows + high - 1) / high) * ((columns + cluster / high - 1) / (cluster / high));
     if (fits(taken, tiles, ctas) && !fits(taken, tiles, ctas / cluster))
       step = fmt::format(
-          ". That is what clusters take that go on by {}, the number of CTAs, where their tiles have the "
-          "numbers of clusters: there are {} (gridDim.x / {}), and a cluster goes on by so many",
+          ". These are the tiles that clusters get if they advance by {}, the number of CTAs, although their "
+          "tiles are numbered by cluster: there are {} clusters (gridDim.x / {}), and a cluster must advance "
+          "by that number",
           ctas, ctas / cluster, cluster);
   }
   if (step.empty())
     step = fmt::format(
-        ". A CTA of {} that take tiles in turn goes on by {}{}, until the number is that of all tiles", ctas,
-        ctas / cluster, cluster > 1 ? fmt::format(" (clusters of {})", cluster) : std::string());
+        ". When {} CTAs take tiles in turn, each must advance by {}{} until it reaches the number of tiles",
+        ctas, ctas / cluster, cluster > 1 ? fmt::format(" (clusters of {})", cluster) : std::string());
   return fmt::format("{} of {} tiles of D were stored: {}{}.", stored, rows * columns, list, step);
 }
 

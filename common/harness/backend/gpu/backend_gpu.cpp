@@ -80,7 +80,7 @@ std::string find_device_problem() {
   if (major * 10 + minor < kMinComputeCapability) {
     cudaDeviceProp properties{};
     check_cuda(cudaGetDeviceProperties(&properties, 0), "asking for the name of the GPU");
-    return fmt::format("{} is too old: it has compute capability {}.{}, the steps need {}.{} or newer",
+    return fmt::format("{} is too old: it has compute capability {}.{}, but the steps need {}.{} or newer",
                        properties.name, major, minor, kMinComputeCapability / 10, kMinComputeCapability % 10);
   }
   const cudaError_t used = cudaSetDevice(0);
@@ -105,17 +105,17 @@ const char* usual_meaning(cudaError_t status) {
     case cudaErrorIllegalAddress:
       return "the kernel touched global memory outside its buffers; compute-sanitizer says which instruction";
     case cudaErrorMisalignedAddress:
-      return "an access was not aligned to its own size, as a 16-byte vector on an 8-byte boundary";
+      return "an access was not aligned to its own size, for example a 16-byte vector at an 8-byte boundary";
     case cudaErrorInvalidAddressSpace:
-      return "an instruction got an address of another state space, as a generic pointer to a shared-memory "
-             "one";
+      return "an instruction was given an address of the wrong state space, for example a generic pointer "
+             "instead of a shared-memory address";
     case cudaErrorInvalidPc:
     case cudaErrorIllegalInstruction:
-      return "the GPU met an instruction it cannot execute in this state, as wgmma with a bad descriptor or "
-             "a copy with a bad tensor map";
+      return "the GPU cannot execute an instruction in this state, for example a wgmma with a bad descriptor "
+             "or a copy with a bad tensor map";
     case cudaErrorLaunchFailure:
-      return "the kernel crashed, often by a bad shared-memory address or an mbarrier that overflowed; "
-             "compute-sanitizer says more";
+      return "the kernel crashed, often because of a bad shared-memory address or an mbarrier that "
+             "overflowed; compute-sanitizer says more";
     case cudaErrorHardwareStackError:
       return "the call stack overflowed";
     case cudaErrorAssert:
@@ -123,22 +123,22 @@ const char* usual_meaning(cudaError_t status) {
     case cudaErrorLaunchTimeout:
       return "the kernel ran longer than this machine's display allows";
     case cudaErrorLaunchOutOfResources:
-      return "the block asks for more registers than an SM has: fewer threads, or __launch_bounds__";
+      return "the block needs more registers than an SM has: use fewer threads, or __launch_bounds__";
     case cudaErrorInvalidConfiguration:
-      return "grid, block or cluster are outside the GPU's limits, or the block is larger than "
-             "__launch_bounds__";
+      return "the grid, the block or the cluster exceeds the GPU's limits, or the block is larger than "
+             "__launch_bounds__ says";
     case cudaErrorInvalidValue:
-      return "an argument is outside its range; for a launch, most often more dynamic shared memory than the "
-             "GPU has";
+      return "an argument is outside its range; in a launch, most often the dynamic shared memory is larger "
+             "than the GPU allows";
     case cudaErrorCooperativeLaunchTooLarge:
-      return "the grid does not fit on the GPU at once, which this kernel relies on";
+      return "the grid does not fit on the GPU at once, but this kernel relies on that";
     case cudaErrorNoKernelImageForDevice:
     case cudaErrorInvalidDeviceFunction:
-      return "the program holds no machine code for this GPU: build it for its compute capability";
+      return "the program contains no machine code for this GPU: build it for the GPU's compute capability";
     case cudaErrorUnsupportedPtxVersion:
       return "the driver is older than the toolkit";
     case cudaErrorMemoryAllocation:
-      return "not enough device memory";
+      return "there is not enough device memory";
     case cudaErrorECCUncorrectable:
       return "the GPU's memory is damaged";
     default:

@@ -64,7 +64,7 @@ bool can_trace() {
 
 TraceData record_launch(const std::function<void()>& launch, int ctas, int /*ctas_per_sm*/) {
   if (!gemm::ptx::set_trace(std::min(ctas, gemm::ptx::kTraceCtas)))
-    throw Error("the device memory for a timeline (32 MiB) could not be had");
+    throw Error("the device memory for a timeline (32 MiB) could not be allocated");
   const Recorded first = record_once(launch);
   const Recorded second = record_once(launch);
   double clock = measured_clock(first, second);

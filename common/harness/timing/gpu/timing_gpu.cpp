@@ -326,7 +326,7 @@ std::vector<Racer> choose_cublaslt(const gemm::Shape& shape, const std::vector<C
   }
   const int proposed = static_cast<int>(candidates.size());
   if (proposed == 0) {
-    note(fmt::format("cuBLASLt proposes no algorithm for {} with {}: no ratios", name,
+    note(fmt::format("cuBLASLt proposes no algorithm for {} with {}, so there are no ratios", name,
                      to_string(options.form.epilogue)));
     return {};
   }
@@ -374,10 +374,11 @@ std::vector<Racer> choose_cublaslt(const gemm::Shape& shape, const std::vector<C
 std::vector<Racer> make_baselines(const gemm::Shape& shape, OperandSets& sets, const TimingOptions& options) {
   std::vector<Racer> baselines;
   if (const std::string problem = baselines_problem(); !problem.empty()) {
-    note_once("no cuBLAS baseline, so no ratios: " + problem);
+    note_once("there is no cuBLAS baseline, so there are no ratios: " + problem);
   } else if (narrows_d(options.form.types) ||
              (!cublaslt_has(options.form.epilogue) && !unfused_has(options.form.epilogue))) {
-    note_once(fmt::format("no opponent computes {} here: no ratios", to_string(options.form.epilogue)));
+    note_once(fmt::format("no opponent computes {} here, so there are no ratios",
+                          to_string(options.form.epilogue)));
   } else {
     const gemm::Epilogue& epilogue = options.form.epilogue;
     const auto add_one = [&](const Contestant& contestant) {
@@ -412,7 +413,8 @@ std::vector<Racer> make_baselines(const gemm::Shape& shape, OperandSets& sets, c
     if (gemm::is_fp8(options.form.types.a))
       add(cublaslt_candidates(shape, options.form, Accumulation::kFull));
     if (!cublaslt_has(epilogue))
-      note_once(fmt::format("cuBLASLt has no epilogue of its own for {}: no ratios", to_string(epilogue)));
+      note_once(fmt::format("cuBLASLt has no epilogue of its own for {}, so there are no ratios",
+                            to_string(epilogue)));
     if (!epilogue.is_plain() && unfused_has(epilogue)) add(cublaslt_unfused_candidates(shape, options.form));
     if (epilogue.is_plain() && options.form.types.are_bf16()) add_one(cublas_default());
   }
@@ -436,9 +438,11 @@ std::string own_epilogue(const Contestant& contestant, const TimingOptions& opti
 ShapeRecord time_shape(const gemm::Shape& shape, const std::vector<Contestant>& contestants,
                        const TimingOptions& options) {
   if (contestants.empty() && !options.baselines) throw Error("there is nothing to time: name a step");
-  if (!(options.budget_s > 0)) throw Error(fmt::format("{} s is no time to measure in", options.budget_s));
+  if (!(options.budget_s > 0))
+    throw Error(
+        fmt::format("a time budget of {} s is not possible: it must be more than 0", options.budget_s));
   if (!(options.idle_ms >= 0))
-    throw Error(fmt::format("an idle gap of {} ms is not possible", options.idle_ms));
+    throw Error(fmt::format("an idle gap of {} ms is not possible: it must be at least 0", options.idle_ms));
 
   ProblemForm form = options.form;
   form.wide_weights = form.types.has_weights();

@@ -49,26 +49,29 @@ constexpr struct {
   Mistake mistake;
   const char* meaning;
 } kExplanations[] = {
-    {Mistake::kNoBias, "what the inputs give if the bias is missing"},
-    {Mistake::kNoActivation, "what the inputs give if the activation is missing"},
+    {Mistake::kNoBias, "the bias is missing"},
+    {Mistake::kNoActivation, "the activation is missing"},
     {Mistake::kActivationLast,
-     "what the inputs give if the activation comes after the residual, f(x + r): right is f(x) + r. In a "
-     "tree of nodes that is the order in which they stand"},
-    {Mistake::kNoTensor, "what the inputs give if the auxiliary tensor has no effect"},
-    {Mistake::kTensorByRow, "what the auxiliary tensor gives if its row and its column are exchanged"},
-    {Mistake::kTensorOfTile, "what the auxiliary tensor gives if it is indexed inside the tile"},
-    {Mistake::kTensorPitch,
-     "what the auxiliary tensor gives if it is read with the row pitch of D and not with its own"},
-    {Mistake::kMaskInverted, "what the mask gives with 0 and 1 exchanged"},
-    {Mistake::kGateExchanged, "what the inputs give if gate and value are exchanged"},
-    {Mistake::kGateNeighbours, "what the inputs give if the gate takes the value of its neighbour"},
-    {Mistake::kOneMore, "what the inputs give if k + 1 of a row are taken"},
-    {Mistake::kSumOfAll, "what the inputs give if the shares are those of the sum over the whole row"},
-    {Mistake::kTiesFromTheEnd, "what the inputs give if of equal elements those of higher columns are taken"},
+     "the activation is applied after the residual, f(x + r), instead of before it, f(x) + r: the nodes of a "
+     "tree are applied in the order in which they are listed"},
+    {Mistake::kNoTensor, "the auxiliary tensor has no effect"},
+    {Mistake::kTensorByRow, "the row and the column of the auxiliary tensor are exchanged"},
+    {Mistake::kTensorOfTile,
+     "the auxiliary tensor is indexed inside the tile, without the row and the column where the tile begins"},
+    {Mistake::kTensorPitch, "the auxiliary tensor is read with the row pitch of D instead of its own"},
+    {Mistake::kMaskInverted, "0 and 1 are exchanged in the mask"},
+    {Mistake::kGateExchanged, "gate and value are exchanged"},
+    {Mistake::kGateNeighbours, "each gate is multiplied by the value of its neighbour"},
+    {Mistake::kOneMore, "k + 1 elements of a row are taken instead of k"},
+    {Mistake::kSumOfAll,
+     "the shares are shares of the sum over the whole row instead of the sum over the k largest elements"},
+    {Mistake::kTiesFromTheEnd,
+     "among equal elements, those of higher columns are taken instead of those of lower columns"},
     {Mistake::kTiesOnce,
-     "what the inputs give if equal elements count once among the k and in the sum, and each of them gets a "
-     "share: the search for the next one passes over elements equal to the last (compare the column, too)"},
-    {Mistake::kNoScale, "what the inputs give if the scale of D is missing"}};
+     "equal elements count once among the k and in the sum, although each of them gets a share: the search "
+     "for the next element skips those that are equal to the previous one (it must compare the column as "
+     "well)"},
+    {Mistake::kNoScale, "the scale of D is missing"}};
 
 TopKMistake of_top_k(Mistake mistake) {
   switch (mistake) {
@@ -392,7 +395,7 @@ std::string describe_number(gemm::bf16 low, gemm::bf16 high, gemm::bf16 got) {
   const std::string right = low.bits == high.bits
                                 ? fmt::format("{}", gemm::to_float(low))
                                 : fmt::format("{} .. {}", gemm::to_float(low), gemm::to_float(high));
-  return fmt::format("{}, and right is {}",
+  return fmt::format("got {}, expected {}",
                      got.bits == kPoison.bits ? "poison" : fmt::format("{}", gemm::to_float(got)), right);
 }
 
@@ -432,7 +435,8 @@ std::string aux_explain(const AuxRules& rules, const std::vector<Element>& sampl
         left.end());
   }
   for (const auto& one : kExplanations) {
-    if (!left.empty() && one.mistake == left.front()) return fmt::format("  These are {}.\n", one.meaning);
+    if (!left.empty() && one.mistake == left.front())
+      return fmt::format("  These are the results that D has if {}.\n", one.meaning);
   }
   return "";
 }
@@ -502,11 +506,11 @@ std::string explain_mask_places(const AuxRules& rules, const Survey& found, cons
       while (end < kColumns && places[half][end] == place) ++end;
       if (!(place == BitPlace{})) {
         std::string where;
-        if (place.rows != 0) where = place.rows > 0 ? "of 8 rows below" : "of 8 rows above";
+        if (place.rows != 0) where = place.rows > 0 ? "8 rows below" : "8 rows above";
         if (place.columns != 0)
-          where += fmt::format("{}{} columns {}", where.empty() ? "of " : " and ", std::abs(place.columns),
+          where += fmt::format("{}{} columns {}", where.empty() ? "" : " and ", std::abs(place.columns),
                                place.columns > 0 ? "after" : "before");
-        list += fmt::format("{}in rows {} to {} of each 16, columns {} to {} take the bits {}",
+        list += fmt::format("{}in rows {} to {} of each 16, columns {} to {} use the bits {}",
                             list.empty() ? "" : "; ", half * kHalf, half * kHalf + kHalf - 1, begin, end - 1,
                             where);
       }
@@ -515,8 +519,8 @@ std::string explain_mask_places(const AuxRules& rules, const Survey& found, cons
   }
   if (list.empty()) return "";
   return fmt::format(
-      "  The mask is right and is taken in other places. Of every 64 columns, {}. The place in a word at "
-      "which a bit is looked up (by row, unit and column) must be the one at which it was packed.\n",
+      "  The bits of the mask are right but are read from the wrong places. In every 64 columns, {}. A bit "
+      "must be looked up at the place in its word (by row, unit and column) at which it was packed.\n",
       list);
 }
 
@@ -556,10 +560,10 @@ std::string explain_units(const Survey& found, const char* what, const Fits& fit
     int shift;
     int modulus;
     const char* name;
-  } kRules[] = {{"0", 0, 1, ", none"},
-                {"row % 8", 0, 8, ", the 128-byte swizzle"},
-                {"row / 2 % 4", 1, 4, ", the 64-byte swizzle"},
-                {"row / 4 % 2", 2, 2, ", the 32-byte swizzle"},
+  } kRules[] = {{"0", 0, 1, " (no swizzle)"},
+                {"row % 8", 0, 8, " (the 128-byte swizzle)"},
+                {"row / 2 % 4", 1, 4, " (the 64-byte swizzle)"},
+                {"row / 4 % 2", 2, 2, " (the 32-byte swizzle)"},
                 {"row % 4", 0, 4, ""},
                 {"row % 2", 0, 2, ""},
                 {"row / 2 % 8", 1, 8, ""},
@@ -575,14 +579,15 @@ std::string explain_units(const Survey& found, const char* what, const Fits& fit
       });
       if (all)
         by = fmt::format(
-            ": as if one side added {} (exclusive-or) to the unit's number{}, and the other adds {}{}",
+            ", as if one side combined the unit's number by exclusive-or with {}{} and the other side with "
+            "{}{}",
             one.words, one.name, other.words, other.name);
     }
   }
   int distance = 1;
   while ((rows.front().distances >> distance & 1) == 0) ++distance;
   return fmt::format(
-      "  In each wrong row of {} units of 16 bytes stand in each other's place; in row {}, unit u holds what "
+      "  In each wrong row of {}, units of 16 bytes have changed places. In row {}, unit u holds what "
       "belongs to unit u ^ {}{}. Compare the swizzle of the store to shared memory with that of the tensor "
       "map.\n",
       what, rows.front().row, distance, by);
@@ -636,15 +641,17 @@ std::string explain_subtiles(const AuxRules& rules, const Survey& found,
     if (fitting.size() != 1) return "";
     const Element from = fitting.front();
     exchanged = exchanged && from.row == j && from.column == i;
-    list += fmt::format("{}({}, {}) that of ({}, {})", list.empty() ? "" : ", ", i, j, from.row, from.column);
+    list += fmt::format("{}({}, {}) used that of ({}, {})", list.empty() ? "" : ", ", i, j, from.row,
+                        from.column);
   }
   if (list.empty()) return "";
   return fmt::format(
-      "  Subtiles of 64 x 64 got another subtile of the auxiliary tensor than their own. In every tile, "
-      "counted from its first: {}.{}\n",
+      "  Subtiles of 64 x 64 used the wrong subtile of the auxiliary tensor. In every tile, counted from its "
+      "first subtile, {}.{}\n",
       list,
-      exchanged ? " Row and column of the subtile are exchanged, where it is loaded or where it is read."
-                : "");
+      exchanged
+          ? " The row and the column of the subtile are exchanged where it is loaded or where it is read."
+          : "");
 }
 
 /// Bits that are 1 only where one is that was stored before them in the same row of the tile; or "".
@@ -668,9 +675,10 @@ std::string explain_mask(const Survey& found, const AuxAcceptance& acceptance,
     }
     if (fits)
       return fmt::format(
-          "  Only bits that should be 0 are wrong, none of them in the first {0} columns of a tile, and each "
-          "has a 1 that is right {0} columns before it, or a multiple of {0}: the words still hold the bits "
-          "of the columns before, and new bits are or-ed into them. Clear the words for every {0} columns.\n",
+          "  Only bits that should be 0 are wrong, none of them is in the first {0} columns of a tile, and "
+          "{0} columns (or a multiple of {0}) before each of them is a bit that is rightly 1: the words "
+          "still hold the bits of earlier columns, and new bits are or-ed into them. Clear the words for "
+          "every {0} columns.\n",
           distance);
   }
   constexpr int kRows = 64;  // of a subtile, which has as many columns
@@ -695,9 +703,9 @@ std::string explain_mask(const Survey& found, const AuxAcceptance& acceptance,
   }
   if (fits)
     return fmt::format(
-        "  Only bits that should be 0 are wrong, and each has a 1 that is right at its place in a subtile of "
-        "{0} x {0} that the tile's warpgroup did before: the words still hold the bits of earlier subtiles, "
-        "and new bits are or-ed into them. Clear the words for every subtile.\n",
+        "  Only bits that should be 0 are wrong, and at the place of each of them, an earlier {0} x {0} "
+        "subtile of the tile's warpgroup has a bit that is rightly 1: the words still hold the bits of "
+        "earlier subtiles, and new bits are or-ed into them. Clear the words for every subtile.\n",
         kRows);
   return "";
 }
@@ -753,8 +761,8 @@ void check_tensor(Findings& findings, const AuxRules& rules, const AuxImage& ima
     }
     if (packed)
       findings.text += fmt::format(
-          "  Row r of the auxiliary tensor begins at element {0} r, where N = {0}, and should begin at {1} "
-          "r: it was stored with the row pitch of D and not with its own.\n",
+          "  Row r of the auxiliary tensor begins at element {0} r (N = {0}) but should begin at {1} r: it "
+          "was stored with the row pitch of D instead of its own.\n",
           shape.n, rules.pitch);
     if (found.value > 0)
       findings.text += explain_units(found, kOfTensor.what, [&](int row, int from, int to) {
@@ -783,8 +791,8 @@ void check_tensor(Findings& findings, const AuxRules& rules, const AuxImage& ima
   if (touched > 0) {
     findings.failed.emplace_back(kAuxPadding);
     findings.text += fmt::format(
-        "  [{}] the auxiliary tensor has N = {} columns, and after them something was written, first at "
-        "({}, {})\n",
+        "  [{}] the auxiliary tensor has N = {} columns, but something was written after them, first at ({}, "
+        "{})\n",
         kAuxPadding, shape.n, first.row, first.column);
   }
 }
@@ -1037,7 +1045,7 @@ int padding_rows(const gemm::Shape& shape, const gemm::TileShape& tile) {
 std::string also_reduced(const AuxRules& rules, const AuxAcceptance& acceptance) {
   if (!gemm::is_written(rules.epilogue().reduction)) return "";
   const auto count = static_cast<std::int64_t>(acceptance.reduced.low.size());
-  return fmt::format(", {} of {} results of the reduction exactly", acceptance.reduced.exact, count);
+  return fmt::format("; {} of {} results of the reduction are exact", acceptance.reduced.exact, count);
 }
 
 }  // namespace
@@ -1088,7 +1096,9 @@ CheckResult verify(const AuxRules& rules, const AuxImage& image, const AuxAccept
     const float low = acceptance.reduced.low.front() * (1 - 0x1p-20F);
     if (image.reduced.front() > acceptance.reduced.high.front() || image.reduced.front() < low) {
       if (low <= unscaled && unscaled <= acceptance.reduced.high.front() * (1 + 0x1p-20F))
-        findings.text += "  That is what is right times the scale of D: look at v before it is scaled.\n";
+        findings.text +=
+            "  This is the right result times the scale of D: the largest magnitude is that of v before it "
+            "is scaled.\n";
     }
   }
 
@@ -1119,7 +1129,7 @@ CheckResult verify(const AuxRules& rules, const AuxImage& image, const AuxAccept
   const std::int64_t total = gemm::offset(shape.m, 0, columns);
   const char* const also = gemm::is_written(epilogue.auxiliary) ? ", and so does the auxiliary tensor" : "";
   const char* const within =
-      gemm::is_written(epilogue.auxiliary) ? ", and the auxiliary tensor is right, too" : "";
+      gemm::is_written(epilogue.auxiliary) ? ", and the auxiliary tensor is right as well" : "";
   if (result.ok) {
     result.summary =
         acceptance.high.empty()
@@ -1318,7 +1328,7 @@ void add_reduced_faults(std::vector<AuxFault>& faults, const gemm::Epilogue& epi
     faults.push_back({name, check, phrase, exact_only, damage});
   };
   if (epilogue.reduction == gemm::Reduction::kTopKSoftmax) {
-    add("one more of a row", kValue, "k + 1 of a row", false, computed_wrongly<Mistake::kOneMore>);
+    add("one more of a row", kValue, "k + 1 elements of a row", false, computed_wrongly<Mistake::kOneMore>);
     add("shares of the whole row", kValue, "the sum over the whole row", false,
         computed_wrongly<Mistake::kSumOfAll>);
     add("ties from the end", kValue, "of higher columns", true, computed_wrongly<Mistake::kTiesFromTheEnd>);
@@ -1327,24 +1337,24 @@ void add_reduced_faults(std::vector<AuxFault>& faults, const gemm::Epilogue& epi
   if (!gemm::is_written(epilogue.reduction)) return;
   const bool is_exact_result = is_exact(Pattern::kExact, epilogue);
   if (is_exact_result) {
-    add("one bit of a result", kReducedValue, "outside of what is right", true, reduced_flip_one_bit);
+    add("one bit of a result", kReducedValue, "outside the allowed range", true, reduced_flip_one_bit);
     add("reduced after rounding", kReducedValue, "rounded elements of D", true, reduced_of_rounded);
   }
   add("a result never written", kReducedNeverWritten, "still there", false, reduced_never_written);
   add("a NaN", kReducedNan, "a NaN that", false, reduced_nan);
-  add("added to what was there", kReducedValue, "twice what is right", false, reduced_twice);
+  add("added to what was there", kReducedValue, "twice the right", false, reduced_twice);
   add("a byte before the results", kReducedGuardBefore, "before the result", false,
       write_in_front_of_reduced);
   add("a byte after the results", kReducedGuardAfter, "after the result", false, write_behind_reduced);
   if (!gemm::is_sum(epilogue.reduction)) return;
-  add("the last tiles' sums missing", kReducedValue, "outside of what is right", false,
+  add("the last tiles' sums missing", kReducedValue, "outside the allowed range", false,
       reduced_without_last_tiles);
-  add("the last row or column missing", kReducedValue, "outside of what is right", false,
+  add("the last row or column missing", kReducedValue, "outside the allowed range", false,
       reduced_without_last_element);
-  add("the neighbour's sum", kReducedValue, "outside of what is right", false, reduced_neighbours);
+  add("the neighbour's sum", kReducedValue, "outside the allowed range", false, reduced_neighbours);
   if (epilogue.reduction == gemm::Reduction::kColumnSums && epilogue.auxiliary == Auxiliary::kNone &&
       epilogue.bias == gemm::Bias::kColumn)
-    add("rows outside of D in the sums", kReducedValue, "outside of D", false, reduced_with_padding);
+    add("rows outside D in the sums", kReducedValue, "outside D", false, reduced_with_padding);
 }
 
 }  // namespace
@@ -1372,7 +1382,8 @@ std::vector<AuxFault> aux_faults(const gemm::Epilogue& epilogue, gemm::Type d) {
         computed_wrongly<Mistake::kNoActivation>);
   if (gemm::is_read(epilogue.auxiliary)) {
     add("no effect of the tensor", kValue, "has no effect", false, computed_wrongly<Mistake::kNoTensor>);
-    add("row and column of the tensor exchanged", kValue, "its row and its column are exchanged", false,
+    add("row and column of the tensor exchanged", kValue,
+        "the row and the column of the auxiliary tensor are exchanged", false,
         computed_wrongly<Mistake::kTensorByRow>);
     add("the tensor's first tile for all", kValue, "indexed inside the tile", false,
         computed_wrongly<Mistake::kTensorOfTile>);
@@ -1382,9 +1393,10 @@ std::vector<AuxFault> aux_faults(const gemm::Epilogue& epilogue, gemm::Type d) {
     add("the activation after the residual", kValue, "after the residual", false,
         computed_wrongly<Mistake::kActivationLast>);
   if (epilogue.auxiliary == Auxiliary::kMaskBackward)
-    add("the mask inverted", kValue, "0 and 1 exchanged", false, computed_wrongly<Mistake::kMaskInverted>);
+    add("the mask inverted", kValue, "0 and 1 are exchanged", false,
+        computed_wrongly<Mistake::kMaskInverted>);
   if (epilogue.auxiliary == Auxiliary::kMaskBackward && epilogue.reduction == gemm::Reduction::kNone)
-    add("parts of the mask exchanged", kValue, "take the bits of 8 rows below and 32 columns before", false,
+    add("parts of the mask exchanged", kValue, "use the bits 8 rows below and 32 columns before", false,
         computed_wrongly<Mistake::kMaskPlaces>);
   if (epilogue.auxiliary == Auxiliary::kGate) {
     add("gate and value exchanged", kValue, "gate and value are exchanged", false,
@@ -1407,7 +1419,7 @@ std::vector<AuxFault> aux_faults(const gemm::Epilogue& epilogue, gemm::Type d) {
   add("a byte after the tensor", kAuxGuardAfter, "after the auxiliary", false, aux_write_behind_tensor);
   add("a byte before the tensor", kAuxGuardBefore, "before the auxiliary", false,
       aux_write_in_front_of_tensor);
-  add("written between its rows", kAuxPadding, "after them something was written", false, aux_write_padding);
+  add("written between its rows", kAuxPadding, "something was written after them", false, aux_write_padding);
   if (epilogue.auxiliary == Auxiliary::kPreActivation)
     add("the result in the tensor", kAuxValue, "of the auxiliary tensor", false, store_the_result);
   if (epilogue.auxiliary == Auxiliary::kMask) {

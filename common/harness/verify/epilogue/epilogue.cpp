@@ -215,7 +215,7 @@ std::string epilogue_problem(const gemm::Step& step, const gemm::Variant& varian
     nearest.beta = 0;
   }
   if (epilogue.bias != gemm::Bias::kNone && !has(support.biases, epilogue.bias)) {
-    missing.push_back("a bias by " + to_string(epilogue.bias));
+    missing.push_back("a bias per " + to_string(epilogue.bias));
     nearest.bias = support.biases.empty() ? gemm::Bias::kNone : support.biases.front();
   }
   if (epilogue.activation != gemm::Activation::kNone && !has(support.activations, epilogue.activation)) {

@@ -176,8 +176,8 @@ std::string explain_parts(const ReducedAcceptance& acceptance, std::size_t rows,
     return fmt::format(
         "  These are the sums in which the {} subtiles of {} columns of each tile count {} times{}.\n",
         subtiles, kReducedPart, fmt::join(times, ", "),
-        running ? ": what a thread has summed up so far is added after every subtile, and belongs after "
-                  "the last one alone"
+        running ? ": a thread adds what it has summed up so far after every subtile, but must add it only "
+                  "after the last one"
         : lacks ? ": one of them is missing"
                 : "");
   }
@@ -223,7 +223,7 @@ std::string explain_permutation(std::size_t count, const char* what,
         break;
       }
       list += pairs ? fmt::format("{}{} and {}", list.empty() ? "" : ", ", place, from[place])
-                    : fmt::format("{}{} has that of {}", list.empty() ? "" : ", ", place, from[place]);
+                    : fmt::format("{}{} has the result of {}", list.empty() ? "" : ", ", place, from[place]);
     }
     // Which bits of the place are exchanged, where it is that.
     std::string bits;
@@ -237,17 +237,17 @@ std::string explain_permutation(std::size_t count, const char* what,
           }
           return true;
         }();
-        if (exchanged) bits = fmt::format("bits {} and {} of its number are exchanged: ", low, high);
+        if (exchanged) bits = fmt::format("bits {} and {} of its number are exchanged", low, high);
       }
     }
-    if (one_mask) bits = fmt::format("its number is taken exclusive-or {}: ", from[0]);
+    if (one_mask) bits = fmt::format("its number is combined with {} by exclusive-or", from[0]);
     return fmt::format(
-        "  These are right results in the places of others: in each {} {}s {}{}. {}A lane writes to another "
-        "place than that of the {} that it has summed up, or reads another one back.\n",
+        "  These are right results in wrong places: in each {} {}s, {}{}. {}A lane writes to a place that is "
+        "not that of the {} that it has summed up, or reads from the wrong place.\n",
         period, what, pairs ? "these have changed places: " : "", list,
-        bits.empty()
-            ? std::string()
-            : "Of each place " + bits + "the bits of the lane's number that make it are not the right ones. ",
+        bits.empty() ? std::string()
+                     : "For each place, " + bits +
+                           ", so the place is computed from the wrong bits of the lane's number. ",
         what);
   }
   return "";
@@ -278,7 +278,7 @@ void check_reduced(gemm::Reduction reduction, const ReducedAcceptance& acceptanc
       values.push_back(i);
     }
     if (count++ < kListed)
-      listed += fmt::format("    {} {}: {}, and right is {} .. {}\n", what, i,
+      listed += fmt::format("    {} {}: got {}, expected {} .. {}\n", what, i,
                             is_poison(value) ? "poison" : fmt::format("{}", value), acceptance.low[i],
                             acceptance.high[i]);
   }
@@ -289,7 +289,7 @@ void check_reduced(gemm::Reduction reduction, const ReducedAcceptance& acceptanc
   };
   report(kReducedNeverWritten, never_written, "what was there before the run is still there");
   report(kReducedNan, nan, "a NaN that the kernel computed");
-  report(kReducedValue, static_cast<std::int64_t>(values.size()), "outside of what is right");
+  report(kReducedValue, static_cast<std::int64_t>(values.size()), "outside the allowed range");
   text += listed;
   if (values.empty()) return;
   const auto all_are = [&](const std::function<double(std::size_t)>& would) {
@@ -306,17 +306,20 @@ void check_reduced(gemm::Reduction reduction, const ReducedAcceptance& acceptanc
   if (padding > 0 && all_are([&](std::size_t i) {
         return has_sums ? middle(i) + padding * acceptance.of_padding[i] : acceptance.of_padding[i];
       })) {
-    text += "  These are what D gives with the rows that the last tiles have outside of D.\n";
+    text += "  These results include the rows of the last tiles that lie outside D.\n";
   } else if (all_are([&](std::size_t i) { return 2 * middle(i); })) {
-    text += "  These are twice what is right: as if added to the result of another launch.\n";
+    text +=
+        "  These are twice the right results, as if they had been added to the results of another launch.\n";
   } else if (all_are([&](std::size_t i) { return acceptance.of_rounded[i]; })) {
-    text += "  These are what the rounded elements of D give, instead of those before they were rounded.\n";
+    text +=
+        "  These are the results of the rounded elements of D instead of the elements before they were "
+        "rounded.\n";
   } else if (const std::size_t first = values.front();
              first > 0 && values.size() > 1 && all_are([&](std::size_t i) { return middle(i % first); })) {
     text += fmt::format(
-        "  These are the right results of the first {0} {1}s: {1} {2} has that of {1} 0, and so on. An index "
-        "into a tile stands where one into the whole result is meant (the tile's first {1} is missing in "
-        "it).\n",
+        "  These are the right results of the first {0} {1}s: {1} {2} has the result of {1} 0, and so on. An "
+        "index inside the tile is used where an index into the whole result is needed (the tile's first {1} "
+        "is not added to it).\n",
         first, what, first);
   } else if (const std::string parts = explain_parts(acceptance, got.size(), tile_columns, all_are);
              !parts.empty()) {

@@ -249,8 +249,9 @@ std::string explain_shifted_blocks(int blocks, std::size_t samples,
     const char* words;
     bool a, b;
   };
-  static constexpr Kind kKinds[] = {
-      {"B's scale", false, true}, {"A's scale", true, false}, {"A's scale and B's", true, true}};
+  static constexpr Kind kKinds[] = {{"the scale of B", false, true},
+                                    {"the scale of A", true, false},
+                                    {"the scale of A and of B", true, true}};
   for (const Kind& kind : kKinds) {
     for (const int step : {-1, 1}) {
       // [sample][blocks before]
@@ -281,14 +282,14 @@ std::string explain_shifted_blocks(int blocks, std::size_t samples,
         while (until + 1 < blocks && fits(until + 1)) ++until;
         const int block = behind ? at : at - 1;
         return fmt::format(
-            "  These are the sums in which {} is that of the block of K {} {} block {} (k = {}; of blocks 0 "
-            "to {}){}, and the right one {}. What is loaded for several blocks at once begins with the first "
-            "of them.\n",
-            kind.words, step < 0 ? "before" : "after", behind ? "from" : "up to", block,
-            block * gemm::kScaleBlock, blocks - 1,
+            "  These are the sums in which, {} block {} of K (k = {}; the blocks are 0 to {}){}, {} is that "
+            "of the {} block; {} it, the scale is right. A load of the scales of several blocks must begin "
+            "with the first of them.\n",
+            behind ? "from" : "up to", block, block * gemm::kScaleBlock, blocks - 1,
             until == at ? std::string()
-                        : fmt::format(" or one after it to {}, whose scales are equal", block + until - at),
-            behind ? "before it" : "after it");
+                        : fmt::format(", or one of the blocks after it up to {}, whose scales are equal",
+                                      block + until - at),
+            kind.words, step < 0 ? "previous" : "next", behind ? "before" : "after");
       }
     }
   }
@@ -309,9 +310,9 @@ std::string explain_shifted_blocks(int blocks, std::size_t samples,
     if (found == std::end(kPeriods)) continue;
     const int period = *found;
     return fmt::format(
-        "  These are the sums in which {} of block {} of K and of those after it (k = {} and more; of "
-        "blocks 0 to {}) is that of the block {} before. What is loaded for {} blocks at once is loaded "
-        "again after them.\n",
+        "  These are the sums in which {} for block {} of K and for all later blocks (from k = {} on; the "
+        "blocks are 0 to {}) is that of the block {} before. Scales that are loaded for {} blocks at once "
+        "must be loaded again after these blocks.\n",
         kind.words, period, period * gemm::kScaleBlock, blocks - 1, period, period);
   }
   return "";
@@ -344,28 +345,30 @@ std::string explain_blocks(const TypedRules& rules, int tile_n, const std::vecto
       {[&](int row, int column, int block) { return of_a(row, next(block)) * of_b(column, block); },
        "the sums with A's scales of the next block of K"},
       {[&](int row, int column, int block) { return of_a(row, before(block)) * of_b(column, block); },
-       "the sums with A's scales of the block of K before"},
+       "the sums with A's scales of the previous block of K"},
       {[&](int row, int column, int block) { return of_a(row, block) * of_b(column, next(block)); },
        "the sums with B's scales of the next block of K"},
       {[&](int row, int column, int block) { return of_a(row, block) * of_b(column, before(block)); },
-       "the sums with B's scales of the block of K before"},
+       "the sums with B's scales of the previous block of K"},
       {[&](int row, int column, int) { return of_a(row, 0) * of_b(column, 0); },
-       "the sums with the scales of the first block of K for all"},
+       "the sums with the scales of the first block of K for all blocks"},
       {[&](int row, int column, int block) { return of_a(row ^ 8, block) * of_b(column, block); },
-       "the sums with A's scales of the row 8 below or above: a thread has two rows of an accumulator"},
+       "the sums with A's scales of the row 8 below or above: a thread's accumulators belong to two rows"},
       {[&](int row, int column, int block) { return of_a(row & ~8, block) * of_b(column, block); },
-       "the sums with one scale of A for two rows, the upper one's: a thread has two rows of an accumulator"},
+       "the sums with one scale of A for two rows, that of the upper one: a thread's accumulators belong to "
+       "two rows"},
       {[&](int row, int column, int block) {
          return of_a(row, block) * of_b(column - gemm::kScaleBlock, block);
        },
-       "the sums with B's scales of the 128 columns before"},
+       "the sums with B's scales of the previous 128 columns"},
       {[&](int row, int column, int block) {
          float sum = 0;
          for (int later = block; later < blocks; ++later) sum += of_a(row, later) * of_b(column, later);
          return sum;
        },
-       "the sums of accumulators that run on: what is scaled and added for a block of K holds the blocks "
-       "before it as well. The first multiplication of each block begins them anew"}};
+       "the sums of accumulators that are not reset between blocks of K: what is scaled and added for a "
+       "block also contains the blocks before it. The first multiplication of each block must overwrite the "
+       "accumulators (scale-d 0)"}};
   // Columns of tiles whose scales of B may be those of another one: [tile of D][other]
   const int tiles_n = tile_n > 0 ? gemm::ceil_div(shape.n, tile_n) : 0;
   std::vector<std::vector<bool>> others(static_cast<std::size_t>(tiles_n));
@@ -426,14 +429,14 @@ std::string explain_blocks(const TypedRules& rules, int tile_n, const std::vecto
     const auto found = std::find(fits.begin(), fits.end(), true);
     if (found == fits.end()) return "";
     const auto other = static_cast<int>(found - fits.begin());
-    list += fmt::format("{}columns {} to {} with those of columns {} to {}", list.empty() ? "" : ", ",
+    list += fmt::format("{}columns {} to {} use those of columns {} to {}", list.empty() ? "" : ", ",
                         of * tile_n, std::min((of + 1) * tile_n, shape.n) - 1, other * tile_n,
                         std::min((other + 1) * tile_n, shape.n) - 1);
   }
   if (list.empty()) return "";
   return fmt::format(
-      "  These are the sums with B's scales of another tile: {}. Scales that are loaded ahead are those of "
-      "the tile that comes next, not of the one that is done.\n",
+      "  These are the sums with B's scales of another tile: {}. Scales that are loaded ahead must be those "
+      "of the next tile, not those of the current one.\n",
       list);
 }
 
@@ -458,31 +461,31 @@ std::string explain(const TypedRules& rules, int tile_n, const std::vector<std::
   std::vector<Candidate> candidates;
   if (types.are_k_major()) {
     candidates = {{kRight, kRight, 1.0f, "the sums without any scale"},
-                  {kRight, kRight, scale * scale, "what every scale applied twice gives"},
+                  {kRight, kRight, scale * scale, "the sums with every scale applied twice"},
                   {kRight, kRight, rules.scales[0] * rules.scales[1], "the sums without the scale of D"},
                   {kRight, kRight, rules.scales[1] * rules.scales[2], "the sums without the scale of A"},
                   {kRight, kRight, rules.scales[0] * rules.scales[2], "the sums without the scale of B"}};
     std::erase_if(candidates, [&](const Candidate& candidate) { return candidate.scale == scale; });
   }
   if (gemm::can_be_mn_major(types.a)) {
-    candidates.push_back(
-        {Reading::kBlocksTransposed, kRight, scale,
-         "the sums with each block of 64 x 64 elements of A transposed: the tensor cores read A's tile the "
-         "other way round (tnspA, and the step from one slab to the next)"});
-    candidates.push_back(
-        {kRight, Reading::kBlocksTransposed, scale,
-         "the sums with each block of 64 x 64 elements of B transposed: the tensor cores read B's tile the "
-         "other way round (tnspB, and the step from one slab to the next)"});
+    candidates.push_back({Reading::kBlocksTransposed, kRight, scale,
+                          "the sums with each 64 x 64 block of A transposed: the tensor cores read A's tile "
+                          "the other way round (check tnspA, and the step from one slab to the next)"});
+    candidates.push_back({kRight, Reading::kBlocksTransposed, scale,
+                          "the sums with each 64 x 64 block of B transposed: the tensor cores read B's tile "
+                          "the other way round (check tnspB, and the step from one slab to the next)"});
   }
   if (gemm::bytes_of(types.a) == 2) {
     for (const auto& [reading, words] :
-         {std::pair{Reading::kMatricesExchanged,
-                    "the 8 x 8 blocks of {} at (rows 0-7, k 8-15) and (rows 8-15, k 0-7) of each 16 x 16 "
-                    "exchanged: matrices 1 and 2 of ldmatrix.x4, whose rows come from other lanes"},
-          std::pair{Reading::kDepthsExchanged, "k 0-7 and k 8-15 of each 16 exchanged in {}"},
-          std::pair{Reading::kRowsExchanged, "rows 0-7 and rows 8-15 of each 16 exchanged in {}"},
-          std::pair{Reading::kTransposed,
-                    "each 8 x 8 block of {} transposed: ldmatrix with or without .trans"}}) {
+         {std::pair{
+              Reading::kMatricesExchanged,
+              "the 8 x 8 blocks at (rows 0-7, k 8-15) and (rows 8-15, k 0-7) of each 16 x 16 block of {} "
+              "exchanged: they are matrices 1 and 2 of ldmatrix.x4, whose rows come from other lanes"},
+          std::pair{Reading::kDepthsExchanged, "k 0-7 and k 8-15 of every 16 exchanged in {}"},
+          std::pair{Reading::kRowsExchanged, "rows 0-7 and rows 8-15 of every 16 exchanged in {}"},
+          std::pair{
+              Reading::kTransposed,
+              "each 8 x 8 block of {} transposed: ldmatrix has .trans where it must not, or lacks it"}}) {
       candidates.push_back(
           {reading, kRight, scale, "the sums with " + fmt::format(fmt::runtime(words), "A")});
       candidates.push_back(
@@ -516,8 +519,8 @@ std::string explain(const TypedRules& rules, int tile_n, const std::vector<std::
   };
   if (rules.types.promotion > 0 && std::all_of(samples.begin(), samples.end(), unpromoted))
     return fmt::format(
-        "  These are the sums of an accumulator of 14 bits that is never promoted. It loses what lies below: "
-        "add it to a binary32 sum every {} elements of K.\n",
+        "  These are the sums of a 14-bit accumulator that is never promoted. It loses the bits that do not "
+        "fit: add it to a binary32 sum every {} elements of K.\n",
         rules.types.promotion);
   return "";
 }
@@ -578,13 +581,14 @@ std::string explain_run_on(const TypedRules& rules, const gemm::TileShape& tile,
   }
   if (parts == 0) return "";
   return fmt::format(
-      "  These are the sums of accumulators that run on: what is promoted after each {} of K holds all that "
-      "was promoted before it{}. The first multiplication after a promotion overwrites the accumulators "
-      "(scale-d 0), not only the tile's first one.\n",
+      "  These are the sums of accumulators that are not reset after a promotion: what is promoted after "
+      "each {} elements of K also contains everything that was promoted before{}. The first multiplication "
+      "after every promotion must overwrite the accumulators (scale-d 0), not only the tile's first one.\n",
       promotion,
-      parts == 1 ? std::string()
-                 : fmt::format(", and that of the columns {} {} in the tile, which use the same accumulators",
-                               tile.n / parts, parts == 2 ? "further or before" : "and more apart"));
+      parts == 1
+          ? std::string()
+          : fmt::format(", and the sums of the columns {} {} in the tile, which use the same accumulators",
+                        tile.n / parts, parts == 2 ? "to the right or left" : "or more away"));
 }
 
 /// K-tiles that begin elsewhere, are missing, or are there twice, in exact patterns: or "".
@@ -637,9 +641,9 @@ std::string explain_k(const TypedRules& rules, const gemm::TileShape& tile,
           step < tile_k ? last < shape.k ? fmt::format("k from {} on is never read", last) : ""
                         : fmt::format("k = {} to {} is never read", tile_k, std::min(step, shape.k) - 1);
       return fmt::format(
-          "  These are the sums with k-tiles of {} that begin {} elements apart instead of {}: k-tile i at k "
-          "= {} * i{}{}. A coordinate along K counts elements of this type, and a k-tile has {} of them, in "
-          "{} bytes.\n",
+          "  These are the sums with k-tiles of {} that begin {} elements apart instead of {}: k-tile i "
+          "begins at k = {} * i{}{}. A coordinate along K counts elements, not bytes, and a k-tile has {} "
+          "elements in {} bytes.\n",
           which == 0   ? "A and B"
           : which == 1 ? "A"
                        : "B",
@@ -668,27 +672,27 @@ std::string explain_k(const TypedRules& rules, const gemm::TileShape& tile,
       });
       if (!fit) continue;
       const std::string lacks = missing < 0 ? "" : fmt::format("k-tile {} is missing", missing);
-      const std::string has = twice < 0 ? "" : fmt::format("k-tile {} is there twice", twice);
+      const std::string has = twice < 0 ? "" : fmt::format("k-tile {} is counted twice", twice);
       const int inside = shape.k % tile_k;
       const std::string incomplete =
           inside != 0 && missing == k_tiles - 1 && twice < 0
               ? fmt::format(
-                    " It is the incomplete one: K = {} is {} whole k-tiles of {} and {} more. A number of "
-                    "k-tiles{} that is K / {} rounded down leaves it out: round up.",
+                    " It is the incomplete one: K = {} is {} whole k-tiles of {} and {} more elements. If "
+                    "the number of k-tiles{} is K / {} rounded down, this k-tile is left out, so round up.",
                     shape.k, k_tiles - 1, tile_k, inside,
                     types.have_blocks()
-                        ? ", or of blocks of scales (the extent of a map: the scales after it are zeros)"
-                        : ", or an extent,",
+                        ? " or of blocks of scales (a map's extent, beyond which the scales are zeros)"
+                        : " or an extent",
                     tile_k)
               : "";
       const std::string unpromoted =
           rules.types.promotion > tile_k && missing == k_tiles - 1 && twice < 0
               ? fmt::format(
-                    " It was not multiplied, or what was multiplied after the last whole {} of K was not "
-                    "promoted: the last sums are added to D whatever the number of k-tiles.",
+                    " Either it was not multiplied, or the products after the last whole {} elements of K "
+                    "were not promoted: the last sums must be added to D for every number of k-tiles.",
                     rules.types.promotion)
               : "";
-      return fmt::format("  These are the sums in which {}{}{} (of k-tiles 0 to {}).{}{}\n", lacks,
+      return fmt::format("  These are the sums in which {}{}{} (the k-tiles are 0 to {}).{}{}\n", lacks,
                          lacks.empty() || has.empty() ? "" : " and ", has, k_tiles - 1, incomplete,
                          unpromoted);
     }
@@ -724,20 +728,22 @@ std::string explain_k(const TypedRules& rules, const gemm::TileShape& tile,
       const int step = of_a == slab ? of_b : of_a;
       const int last = step * (slabs - 1) + slab;
       return fmt::format(
-          "  These are the sums in which the slabs of {} along K of {} begin {} elements of K apart instead "
-          "of {}{}{}. The step from slab to slab of a descriptor counts bytes: {}.\n",
+          "  These are the sums in which the slabs of {} elements along K of {} begin {} elements apart "
+          "instead of {}{}{}. A descriptor's step from slab to slab is in bytes: it is {}.\n",
           slab,
           of_a == of_b   ? "A and B"
           : of_a == slab ? "B"
                          : "A",
           step, slab,
-          of_a == of_b || of_a == slab || of_b == slab ? "" : fmt::format(" (those of B {} apart)", of_b),
+          of_a == of_b || of_a == slab || of_b == slab ? "" : fmt::format(" (and those of B {} apart)", of_b),
           step < slab
-              ? fmt::format(": k {} to {} of each k-tile is never read, and k {} to {} more than once", last,
-                            tile_k - 1, step, last - step - 1)
-              : ": parts of each k-tile are never read, others more than once",
+              ? fmt::format(
+                    ": k {} to {} of each k-tile is never read, and k {} to {} is read more than once", last,
+                    tile_k - 1, step, last - step - 1)
+              : ": parts of each k-tile are never read, and others are read more than once",
           (of_a == slab ? types.major_b : types.major_a) == Major::kMn
-              ? fmt::format("{} lines of an MN-major tile, as long as its swizzle is wide (128 bytes: {})",
+              ? fmt::format("{} lines of an MN-major tile, each as long as the span of its swizzle (with the "
+                            "128-byte swizzle, this makes {} bytes)",
                             slab, 128 * slab)
               : fmt::format("{} bytes of a row of a K-major tile", slab * gemm::bytes_of(types.a)));
     }
@@ -757,9 +763,9 @@ std::string explain_pairs(const TypedRules& rules, const std::uint8_t* d, const 
     ++wrong;
   }
   if (wrong == 0) return "";
-  return "  Each of these is the right one of a pair, holds -1, and comes after a negative element: the "
-         "left one was extended with its sign when the two were packed into 16 bits. Take its low 8 bits "
-         "alone (a cast to std::uint8_t, or & 0xff).\n";
+  return "  Each of these is -1 and is the right element of a pair whose left element is negative: the left "
+         "one was sign-extended when the two were packed into 16 bits. Use only its low 8 bits (cast it to "
+         "std::uint8_t, or use & 0xff).\n";
 }
 
 /// Where packed weights or their scales were written, or "".
@@ -1078,7 +1084,7 @@ CheckResult verify(const TypedRules& rules, const TypedImage& image, const Typed
   };
   report(kNeverWritten, found.never_written, "what was there before the run is still there");
   report(kNan, found.nan, "a NaN that the kernel computed");
-  report(kInfinity, found.infinity, "infinite, where D saturates");
+  report(kInfinity, found.infinity, "infinite, although D saturates");
   report(kValue, found.value,
          acceptance.high.empty() ? "not the correctly rounded result" : "outside the error bound");
   std::vector<std::size_t> wrong;
@@ -1090,9 +1096,9 @@ CheckResult verify(const TypedRules& rules, const TypedImage& image, const Typed
       if (acceptance.low[index] <= got && got <= high[index]) continue;
       wrong.push_back(index);
       text += fmt::format(
-          "    ({}, {}) in tile ({}, {}): {}, and {} {}\n", row, column,
+          "    ({}, {}) in tile ({}, {}): got {}, {} {}\n", row, column,
           row / static_cast<std::size_t>(found.tile.m), column / static_cast<std::size_t>(found.tile.n), got,
-          acceptance.high.empty() ? "right is" : "allowed is",
+          acceptance.high.empty() ? "expected" : "allowed",
           acceptance.high.empty() ? fmt::format("{}", acceptance.low[index])
                                   : fmt::format("{} .. {}", acceptance.low[index], high[index]));
       if (wrong.size() == kListed) break;

@@ -82,12 +82,12 @@ std::string explain_wrap(int groups, std::size_t samples,
           if (!fits) continue;
           const int last = end + start - begin - 1;
           return fmt::format(
-              "  These are the sums in which groups {} to {} of K (of 0 to {}) are due and the {} of groups "
-              "{} to {} come{}. The work tile has groups {} to {} and begins with {}: after its last one it "
-              "goes on at its first, and these go on past its end{}.\n",
+              "  These are the sums in which groups {0} to {1} of K (the groups are 0 to {2}) use the {3} of "
+              "groups {4} to {5}{6}. The work tile has groups {7} to {8} and begins with group {9}. After "
+              "its last group it must continue with its first one, but the {3} continue past its end{10}.\n",
               begin, start - 1, groups - 1, kind.words, end, last,
-              last >= groups ? ", where those after K are zeros" : "", begin, end - 1, start,
-              kind.right[0] == 0 ? std::string() : fmt::format(" ({} are the right ones)", kind.right));
+              last >= groups ? ", which are zeros beyond K" : "", begin, end - 1, start,
+              kind.right[0] == 0 ? std::string() : fmt::format("; the {} are right", kind.right));
         }
       }
     }
@@ -156,14 +156,15 @@ std::string explain_neighbours(int groups, std::size_t samples,
         for (std::uint32_t set = (1u << groups) - 1; set > 0; --set) {
           if ((set & own) != 0 || (set & around) != around || !fits(set)) continue;
           return fmt::format(
-              "  These are the sums in which groups {} of K (of 0 to {}) take the scale of the group {} them "
-              "(group i that of i {} 1{}), and the others their own. The scale belongs to the group whose "
-              "products are scaled, not to the one that was loaded or issued {} it.\n",
+              "  These are the sums in which groups {} of K (the groups are 0 to {}) use the scale of the "
+              "group {} them (group i uses that of group i {} 1{}) and the other groups use their own. A "
+              "product needs the scale of its own group, not the scale of the group that is loaded or issued "
+              "{} it.\n",
               bits_text(set), groups - 1, step > 0 ? "after" : "before", step > 0 ? '+' : '-',
               begin < 0
                   ? std::string()
                   : fmt::format(
-                        "; the work tile has groups {} to {} and goes on from its last one to its first",
+                        "; the work tile has groups {} to {} and continues from its last group to its first",
                         begin, end - 1),
               step > 0 ? "after" : "before");
         }
@@ -273,39 +274,41 @@ std::string explain_weights(const TypedRules& rules, const std::vector<std::size
   };
   std::vector<Misreading> all{
       {"the sums without any scale: the scales of the groups are not applied", weight},
-      {"the sums with the scale of the next group: its k-tiles begin where the scale changes",
+      {"the sums with the scale of the next group: the scale must change where the k-tiles of the next group "
+       "begin",
        with_scale([&](int n, int at) { return scale(n, at + 1); })},
-      {"the sums with the scale of the group before: a scale is read again when a group begins",
+      {"the sums with the scale of the previous group: the scale must be read again when a group begins",
        with_scale([&](int n, int at) { return scale(n, at - 1); })},
-      {"the sums with the scale of the first group: a scale is read again when a group begins",
+      {"the sums with the scale of the first group: the scale must be read again when a group begins",
        with_scale([&](int n, int) { return scale(n, 0); })},
-      {"the sums with one scale for a thread's two rows, that of the upper one",
+      {"the sums with one scale for both rows of a thread, that of the upper one",
        with_scale([&](int n, int at) { return scale(n & ~8, at); })},
-      {"the sums with the scales of 8 rows further: of a thread's two rows each has a scale of its own",
+      {"the sums with the scales of the rows 8 below or above: each of a thread's two rows has a scale of "
+       "its own",
        with_scale([&](int n, int at) { return scale(n ^ 8, at); })},
       {"the sums with every scale applied twice",
        with_scale([&](int n, int at) { return scale(n, at) * scale(n, at); })},
-      {fmt::format("the sums of weights that are {} too large: integers are stored plus {}, so that none is "
-                   "negative, and that is subtracted when they are widened",
+      {fmt::format("the sums of weights that are {} too large: {} is added to the integers before they are "
+                   "stored, so that none is negative, and it must be subtracted when they are widened",
                    added, added),
        with_weight([&](int n, int k) { return weight(n, k) + added; })},
-      {"the sums of weights whose neighbours along K have changed places: the lower half of a register is "
-       "the even one",
+      {"the sums of weights that have changed places with their neighbours along K: the lower half of a "
+       "register holds the even k",
        with_weight([&](int n, int k) { return weight(n, k ^ 1); })},
-      {"the sums of weights whose rows r and r + 8 have changed places: registers 0 and 2 of a fragment are "
-       "row r, 1 and 3 row r + 8",
+      {"the sums of weights with rows r and r + 8 exchanged: registers 0 and 2 of a fragment hold row r, and "
+       "registers 1 and 3 hold row r + 8",
        with_weight([&](int n, int k) { return weight(n ^ 8, k); })},
-      {"the sums of weights 8 further along K: registers 0 and 1 of a fragment have the first 8 of a slab, 2 "
-       "and 3 the others",
+      {"the sums of weights with the two halves of each slab exchanged: registers 0 and 1 of a fragment hold "
+       "the first 8 of a slab along K, and registers 2 and 3 hold the last 8",
        with_weight([&](int n, int k) { return weight(n, k ^ 8); })},
-      {"the sums of registers 1 and 2 exchanged: rows come first in a fragment, then K",
+      {"the sums of weights with registers 1 and 2 exchanged: in a fragment, the rows come first and then K",
        with_weight([&](int n, int k) {
          const bool low = n % 16 / 8 != k % 16 / 8;
          return low ? weight(n ^ 8, k ^ 8) : weight(n, k);
        })},
-      {"the sums in which all slabs of a k-tile take the weights of its first slab",
+      {"the sums in which all slabs of a k-tile use the weights of its first slab",
        with_weight([&](int n, int k) { return weight(n, k / 64 * 64 + k % 16); })},
-      {"the sums in which both halves of a group take the weights of the first half",
+      {"the sums in which both halves of a group use the weights of the first half",
        with_weight([&](int n, int k) { return weight(n, k / 128 * 128 + k % 64); })}};
   if (groups == 1) all.erase(all.begin() + 1, all.begin() + 4);
   for (const Misreading& one : all) {
@@ -343,9 +346,9 @@ std::string explain_weights(const TypedRules& rules, const std::vector<std::size
             return stored(sum) == got(index);
           });
       if (fits)
-        return "  These are the sums of accumulators that run on from group to group: what is multiplied "
-               "with a group's scale and added holds the groups before it as well. The first multiplication "
-               "of each group begins them anew (scale-d is 0 there).\n";
+        return "  These are the sums of accumulators that are not reset between groups: what is multiplied "
+               "by a group's scale and added also contains the groups before it. The first multiplication of "
+               "each group must overwrite the accumulators (scale-d 0).\n";
     }
   }
   std::string neighbours = explain_neighbours(
@@ -382,12 +385,14 @@ std::string explain_weights(const TypedRules& rules, const std::vector<std::size
           if (twice || end != groups || begin == 0 || groups / parts * parts != begin || !lost.empty())
             continue;
           lost = fmt::format(
-              " They are what is left of {} groups in {} parts of {} each: {} / {} is rounded down. The "
-              "first parts have one group more, or part i is groups i * {} / {} to (i + 1) * {} / {} - 1.",
+              " They remain when {} groups are divided into {} parts of {} each, because {} / {} is rounded "
+              "down. Either the first parts must have one group more, or part i must be groups i * {} / {} "
+              "to (i + 1) * {} / {} - 1.",
               groups, parts, groups / parts, groups, parts, groups, parts, groups, parts);
         }
-        return fmt::format("  These are the sums in which groups {} to {} of 0 to {} are {}.{}\n", begin,
-                           end - 1, groups - 1, twice ? "there twice" : "missing", lost);
+        return fmt::format(
+            "  These are the sums in which groups {} to {} (the groups are 0 to {}) are {}.{}\n", begin,
+            end - 1, groups - 1, twice ? "counted twice" : "missing", lost);
       }
     }
   }

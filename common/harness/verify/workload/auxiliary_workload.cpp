@@ -59,8 +59,9 @@ AuxRules AuxWorkload::rules_of(const gemm::Epilogue& epilogue) const {
   const bool has_result = !gemm::is_written(epilogue.reduction) || epilogue.reduction == own.reduction;
   if (!has_bias || !has_tensor || !has_result || epilogue.beta != 0 ||
       rules.columns_of_d() != rules_.columns_of_d())
-    throw Error(fmt::format("the inputs are those of {}, and {} needs others: time them one after the other",
-                            to_string(own), to_string(epilogue)));
+    throw Error(
+        fmt::format("the inputs are made for {}, but {} needs others: time the two one after the other",
+                    to_string(own), to_string(epilogue)));
   return rules;
 }
 

@@ -170,10 +170,10 @@ std::string PlacedMemory::unclipped(const Arena& d, const std::vector<gemm::bf16
       fits = fits && (d.rows[i] == 0 || ends[i] == (d.rows[i] + box - 1) / box * box);
     if (!fits) continue;
     return fmt::format(
-        ". Behind the last row of every group, rows up to the next multiple of {} were written: boxes of {} "
-        "rows that nothing clips. A store is clipped where its tensor map ends, so that of a group's D has "
-        "the group's rows, not rounded up; and a thread that stores itself asks whether its row is below "
-        "them",
+        ". After the last row of every group, rows up to the next multiple of {} were written, because "
+        "nothing clips the boxes of {} rows. A store is clipped where its tensor map ends, so the map of a "
+        "group's D must have exactly the group's rows, not a rounded-up number; and a thread that stores its "
+        "rows itself must test whether they are in the group",
         box, box);
   }
   return "";
@@ -197,9 +197,9 @@ std::string PlacedMemory::gather(gemm::bf16* d) const {
     if (all[static_cast<std::size_t>(i)].bits != kPoison.bits && count++ == 0) first = i;
   }
   if (count == 0) return "";
-  return fmt::format("{}: {} element{} of D beside all groups {} written, the first as {}{}", kGuardRows,
-                     count, count == 1 ? "" : "s", count == 1 ? "was" : "were", describe(d_, first),
-                     unclipped(d_, all));
+  return fmt::format("{}: {} element{} of D outside all groups {} written; the first would be {}{}",
+                     kGuardRows, count, count == 1 ? "" : "s", count == 1 ? "was" : "were",
+                     describe(d_, first), unclipped(d_, all));
 }
 
 std::string PlacedMemory::explain_pitch(const std::vector<gemm::bf16>& d) const {
@@ -215,7 +215,7 @@ std::string PlacedMemory::explain_pitch(const std::vector<gemm::bf16>& d) const 
            : which == 2 ? d_.pitch[group]
                         : shape_.k;
   };
-  static constexpr const char* kNames[] = {"A", "B", "D", "K, without any gap"};
+  static constexpr const char* kNames[] = {"A", "B", "D", "a matrix of K columns without gaps"};
   for (const auto& [of_a, of_b] : {std::pair(0, 0), std::pair(0, 2), std::pair(0, 3), std::pair(1, 1),
                                    std::pair(2, 1), std::pair(3, 1)}) {
     bool fits = true;
@@ -247,8 +247,8 @@ std::string PlacedMemory::explain_pitch(const std::vector<gemm::bf16>& d) const 
     const bool is_a = of_a != 0;
     return fmt::format(
         "{0} of group{1} {2} {3} read as if its rows were as far apart as those of {4}: its tensor map (or "
-        "its address) has that pitch instead of {0}'s own. Where both are the same the group is right. What "
-        "lies between the rows is NaN",
+        "its address) has that pitch instead of {0}'s own. A group for which both pitches are the same is "
+        "right. The memory between the rows holds NaN",
         is_a ? "A" : "B", groups.find(',') == std::string::npos ? "" : "s", groups,
         groups.find(',') == std::string::npos ? "is" : "are", kNames[is_a ? of_a : of_b]);
   }
@@ -260,7 +260,7 @@ std::string PlacedMemory::changed_input(bool of_b) const {
   const std::vector<gemm::bf16> now = read_elements(arena.memory->elements(), arena.elements);
   for (std::size_t i = 0; i < now.size(); ++i) {
     if (now[i].bits == arena.expected[i].bits) continue;
-    return fmt::format("{}: the kernel wrote to its input {}, first as {}", of_b ? kInputB : kInputA,
+    return fmt::format("{}: the kernel wrote to its input {}, first to {}", of_b ? kInputB : kInputA,
                        arena.name, describe(arena, static_cast<std::int64_t>(i)));
   }
   return "";

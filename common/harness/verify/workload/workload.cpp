@@ -33,9 +33,10 @@ void check_groups(const gemm::Shape& shape, const ProblemForm& form) {
                                              : gemm::violated_group_rule(form.groups, shape);
   if (!rule.empty()) throw Error(rule);
   if (form.placement != 0 && form.capacity > 0)
-    throw Error("groups lie anywhere, or each has room for as many rows: leave out the @ or the /");
+    throw Error(
+        "groups either lie anywhere or each have room for equally many rows: leave out the @ or the /");
   if (!form.epilogue.is_plain() || form.has_source || form.has_bias || form.in_place)
-    throw Error("a problem in groups has no epilogue: leave out alpha, beta, bias and activation");
+    throw Error("a problem with groups has no epilogue: leave out alpha, beta, bias and activation");
 }
 
 std::size_t checked_bytes(const gemm::Shape& shape, const ProblemForm& form) {
@@ -143,17 +144,17 @@ struct Workload::Impl {
         guarded_d(matrix_bytes(shape.m, shape.n), "D") {
     if (form.in_place && (form.c_pitch != 0 || form.c_offset != 0))
       throw Error(
-          "D lies where C is, so C has the rows and the address of D: leave its pitch and its offset out");
+          "D is stored in place of C, so C has the row pitch and the address of D: leave out the pitch and "
+          "the offset of C");
     if (form.in_place && form.epilogue.beta == 0)
-      throw Error("C is D only where C is read: give a beta that is not 0");
+      throw Error("D can be stored in place of C only if C is read: give a beta that is not 0");
     if (has_c())
       c_memory = std::make_unique<DeviceBuffer>(
           c_bytes() + sizeof(gemm::bf16) * static_cast<std::size_t>(form.c_offset), "C");
     if (rules.bias.rows > 0)
       bias_memory = std::make_unique<DeviceBuffer>(matrix_bytes(1, rules.bias.columns), "bias");
     if (form.placement != 0) {
-      if (form.groups.empty())
-        throw Error("groups that lie anywhere need groups: say their sizes before the @");
+      if (form.groups.empty()) throw Error("a placement needs groups: give their sizes before the @");
       placed = std::make_unique<PlacedMemory>(shape, rules.groups, form.placement);
     }
     fill_inputs();
@@ -384,7 +385,7 @@ Workload::Workload(const gemm::Shape& shape, Pattern pattern, std::uint64_t seed
       throw Error(
           fmt::format("the epilogue {} has no C: leave out beta and --in-place", to_string(form.epilogue)));
     if (form.epilogue.auxiliary == gemm::Auxiliary::kGate && shape.n % 2 != 0)
-      throw Error(fmt::format("a gate makes one column of D of two, and N is {}: N must be even", shape.n));
+      throw Error(fmt::format("a gate makes one column of D from two, but N is {}: N must be even", shape.n));
     auxiliary_ = std::make_unique<AuxWorkload>(shape, pattern, seed, form.epilogue, form.aux_pitch,
                                                form.aux_offset, form.bias_length, form.types.d);
     return;
@@ -394,7 +395,8 @@ Workload::Workload(const gemm::Shape& shape, Pattern pattern, std::uint64_t seed
     return;
   }
   checked_bytes(shape, form);
-  if (!form.groups.empty()) throw Error("a problem in groups has operands of bf16: take a variant with them");
+  if (!form.groups.empty())
+    throw Error("a problem with groups needs operands in bf16: take a variant that has them");
   if (!form.epilogue.is_plain() || form.has_source || form.in_place)
     throw Error(fmt::format("{} has scales and no other epilogue: leave out alpha, beta, bias and activation",
                             to_string(form.types)));
@@ -460,7 +462,7 @@ CheckResult with_outside_stores(CheckResult result) {
       std::find(failed.begin(), failed.end(), kNeverWritten) != failed.end()) {
     erase_line(result.report, fmt::format("  Hint: {}", kNoBlockStored));
     result.report += fmt::format(
-        "  Hint: {}, and tiles that lie outside of D were computed: the number of a tile is turned into a "
+        "  Hint: {}, and tiles that lie outside D were computed: either a tile's number is turned into a "
         "position that the grid of tiles does not have (the last raster group is lower than the others), or "
         "there are more numbers than tiles. {}\n",
         kNoBlockStored, loads.substr(0, loads.find(" Does the map cover")));
@@ -515,8 +517,8 @@ CheckResult Workload::check(const gemm::TileShape& tile, const gemm::Epilogue& e
       result.report.find(kNoBlockStored) != std::string::npos && rules.groups.empty()) {
     std::string owners = tile_owners();
     // Their numbers are as they should be where the positions are not.
-    if (result.report.find("tiles that lie outside of D were computed") != std::string::npos)
-      owners = owners.substr(0, owners.find(" A CTA of "));
+    if (result.report.find("tiles that lie outside D were computed") != std::string::npos)
+      owners = owners.substr(0, owners.find(" When "));
     if (owners.find(kStepOfCtas) != std::string::npos)
       erase_line(result.report, fmt::format("  Hint: {}", kNoBlockStored));
     if (!owners.empty()) result.report += fmt::format("  Hint: {}\n", owners);
