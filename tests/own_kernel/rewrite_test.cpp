@@ -187,7 +187,7 @@ TEST_CASE("a file for a GPU keeps its launches", "[emulator]") {
 TEST_CASE("what cannot be emulated is one sentence", "[emulator]") {
   CHECK(refusal("int main() {}\n") == "k.cu has no kernel: no function in it is __global__.");
   CHECK(contains(refusal("__global__ void k() {}\n"),
-                 "k.cu has kernels and nothing that runs them: write 'void check_kernel"));
+                 "k.cu has kernels but nothing that runs them: write 'void check_kernel"));
   CHECK(refusal("__global__ void k() { asm volatile(\"\" ::: \"memory\"); }\n" + kCheck).empty());
   CHECK(refusal("__global__ void k() {}\nvoid f() { k<<<1, 1; }\n" + kCheck) ==
         "k.cu:2: a launch begins with <<< but has no >>>.");
