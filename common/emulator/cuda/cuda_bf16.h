@@ -1,5 +1,5 @@
-// bf16 of CUDA's headers on the emulator: its types, conversions and the packing of pairs. Arithmetic and mathematics
-// are in narrow_functions.h.
+// bf16 of CUDA's headers on the emulator: its types, conversions and the packing of pairs. Arithmetic and
+// mathematics are in narrow_functions.h.
 //
 // CUDA Math API, "Bfloat16 Precision Intrinsics".
 #pragma once

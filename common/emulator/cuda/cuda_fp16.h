@@ -1,5 +1,5 @@
-// half of CUDA's headers on the emulator: its types, conversions and the packing of pairs. Arithmetic and mathematics
-// are in narrow_functions.h.
+// half of CUDA's headers on the emulator: its types, conversions and the packing of pairs. Arithmetic and
+// mathematics are in narrow_functions.h.
 //
 // CUDA Math API, "Half Precision Intrinsics".
 #pragma once

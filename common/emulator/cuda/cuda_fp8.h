@@ -1,5 +1,6 @@
-// The 8-bit floats of CUDA's headers on the emulator: numbers, pairs and fours of them. Conversions to them round once
-// to nearest even; what is too large becomes the largest number, and an infinity or a NaN for __NV_NOSAT.
+// The 8-bit floats of CUDA's headers on the emulator: numbers, pairs and fours of them. Conversions to them
+// round once to nearest even; what is too large becomes the largest number, and an infinity or a NaN for
+// __NV_NOSAT.
 //
 // CUDA Math API, "FP8 Intrinsics".
 #pragma once
@@ -57,7 +58,8 @@ inline __nv_fp8_storage_t __nv_cvt_bfloat16raw_to_fp8(__nv_bfloat16_raw value, _
                                                       __nv_fp8_interpretation_t type) {
   return __nv_cvt_float_to_fp8(__nv_bfloat16(value), saturation, type);
 }
-inline __nv_fp8x2_storage_t __nv_cvt_bfloat16raw2_to_fp8x2(__nv_bfloat162_raw values, __nv_saturation_t saturation,
+inline __nv_fp8x2_storage_t __nv_cvt_bfloat16raw2_to_fp8x2(__nv_bfloat162_raw values,
+                                                           __nv_saturation_t saturation,
                                                            __nv_fp8_interpretation_t type) {
   return __nv_cvt_float2_to_fp8x2(__bfloat1622float2(values), saturation, type);
 }
@@ -91,8 +93,7 @@ struct Fp8 {
   explicit operator __nv_bfloat16() const { return __nv_bfloat16(float(*this)); }
   explicit operator bool() const { return (__x & 0x7fu) != 0; }
   template <typename T>
-  requires(std::is_arithmetic_v<T> && !std::is_same_v<T, bool>)
-  explicit operator T() const {
+  requires(std::is_arithmetic_v<T> && !std::is_same_v<T, bool>) explicit operator T() const {
     const float value = __half(__nv_cvt_fp8_to_halfraw(__x, kType));
     if constexpr (std::is_integral_v<T>) {
       return integer_of<T>(value, Rounding::kZero);
@@ -108,7 +109,8 @@ struct alignas(2) Fp8x2 {
 
   Fp8x2() = default;
   explicit Fp8x2(__half2 values) : __x(__nv_cvt_halfraw2_to_fp8x2(values, __NV_SATFINITE, kType)) {}
-  explicit Fp8x2(__nv_bfloat162 values) : __x(__nv_cvt_bfloat16raw2_to_fp8x2(values, __NV_SATFINITE, kType)) {}
+  explicit Fp8x2(__nv_bfloat162 values)
+      : __x(__nv_cvt_bfloat16raw2_to_fp8x2(values, __NV_SATFINITE, kType)) {}
   explicit Fp8x2(float2 values) : __x(__nv_cvt_float2_to_fp8x2(values, __NV_SATFINITE, kType)) {}
   explicit Fp8x2(double2 values) : __x(__nv_cvt_double2_to_fp8x2(values, __NV_SATFINITE, kType)) {}
 
@@ -125,7 +127,8 @@ struct alignas(4) Fp8x4 {
   explicit Fp8x4(__half2 low, __half2 high) : Fp8x4(Pair(low), Pair(high)) {}
   explicit Fp8x4(__nv_bfloat162 low, __nv_bfloat162 high) : Fp8x4(Pair(low), Pair(high)) {}
   explicit Fp8x4(float4 values) : Fp8x4(Pair(float2{values.x, values.y}), Pair(float2{values.z, values.w})) {}
-  explicit Fp8x4(double4 values) : Fp8x4(Pair(double2{values.x, values.y}), Pair(double2{values.z, values.w})) {}
+  explicit Fp8x4(double4 values)
+      : Fp8x4(Pair(double2{values.x, values.y}), Pair(double2{values.z, values.w})) {}
 
   explicit operator float4() const {
     Pair low, high;

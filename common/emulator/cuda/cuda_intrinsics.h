@@ -58,19 +58,23 @@ inline T __ldlu(const T* address, emulator::Where where = emulator::Where::here(
   return gemm::ptx::ld_global(address, where);
 }
 template <typename T>
-inline void __stcs(T* address, std::type_identity_t<T> value, emulator::Where where = emulator::Where::here()) {
+inline void __stcs(T* address, std::type_identity_t<T> value,
+                   emulator::Where where = emulator::Where::here()) {
   gemm::ptx::st_global(address, value, where);
 }
 template <typename T>
-inline void __stcg(T* address, std::type_identity_t<T> value, emulator::Where where = emulator::Where::here()) {
+inline void __stcg(T* address, std::type_identity_t<T> value,
+                   emulator::Where where = emulator::Where::here()) {
   gemm::ptx::st_global(address, value, where);
 }
 template <typename T>
-inline void __stwb(T* address, std::type_identity_t<T> value, emulator::Where where = emulator::Where::here()) {
+inline void __stwb(T* address, std::type_identity_t<T> value,
+                   emulator::Where where = emulator::Where::here()) {
   gemm::ptx::st_global(address, value, where);
 }
 template <typename T>
-inline void __stwt(T* address, std::type_identity_t<T> value, emulator::Where where = emulator::Where::here()) {
+inline void __stwt(T* address, std::type_identity_t<T> value,
+                   emulator::Where where = emulator::Where::here()) {
   gemm::ptx::st_global(address, value, where);
 }
 

@@ -1,5 +1,6 @@
-// Floating-point functions of CUDA's headers on the emulator: casts, conversions and arithmetic in each rounding, the
-// approximations, and what math.h lacks. The emulator computes what the approximations approximate, and rounds it.
+// Floating-point functions of CUDA's headers on the emulator: casts, conversions and arithmetic in each
+// rounding, the approximations, and what math.h lacks. The emulator computes what the approximations
+// approximate, and rounds it.
 //
 // CUDA Math API, "Single Precision Intrinsics", "Double Precision Intrinsics", "Type Casting Intrinsics",
 // "Single Precision Mathematical Functions", "Double Precision Mathematical Functions".
@@ -34,7 +35,8 @@ constexpr int __double2loint(double value) {
   return static_cast<int>(std::bit_cast<std::uint64_t>(value));
 }
 constexpr double __hiloint2double(int high, int low) {
-  return std::bit_cast<double>(static_cast<std::uint64_t>(static_cast<unsigned>(high)) << 32 | static_cast<unsigned>(low));
+  return std::bit_cast<double>(static_cast<std::uint64_t>(static_cast<unsigned>(high)) << 32 |
+                               static_cast<unsigned>(low));
 }
 
 // ---- Conversions in each rounding.
@@ -45,24 +47,25 @@ namespace emulator {
 template <typename To, typename From>
 To converted(From value, Rounding rounding) {
   if (value == From(0)) return static_cast<To>(value);
-  return with_rounding(rounding, [](From x) { return static_cast<To>(x); }, value);
+  return with_rounding(
+      rounding, [](From x) { return static_cast<To>(x); }, value);
 }
 
 }  // namespace emulator
 
 // X(suffix, rounding) for each.
-#define EMULATOR_ROUNDINGS(X, ...)   \
-  X(__VA_ARGS__, _rn, kNearest)      \
-  X(__VA_ARGS__, _rz, kZero)         \
-  X(__VA_ARGS__, _rd, kDown)         \
+#define EMULATOR_ROUNDINGS(X, ...) \
+  X(__VA_ARGS__, _rn, kNearest)    \
+  X(__VA_ARGS__, _rz, kZero)       \
+  X(__VA_ARGS__, _rd, kDown)       \
   X(__VA_ARGS__, _ru, kUp)
-#define EMULATOR_TO_INTEGER(name, To, From, suffix, rounding)                   \
-  inline To name##suffix(From x) {                                              \
-    return emulator::integer_of<To>(x, emulator::Rounding::rounding);           \
+#define EMULATOR_TO_INTEGER(name, To, From, suffix, rounding)         \
+  inline To name##suffix(From x) {                                    \
+    return emulator::integer_of<To>(x, emulator::Rounding::rounding); \
   }
-#define EMULATOR_TO_FLOAT(name, To, From, suffix, rounding)                     \
-  inline To name##suffix(From x) {                                              \
-    return emulator::converted<To>(x, emulator::Rounding::rounding);            \
+#define EMULATOR_TO_FLOAT(name, To, From, suffix, rounding)          \
+  inline To name##suffix(From x) {                                   \
+    return emulator::converted<To>(x, emulator::Rounding::rounding); \
   }
 EMULATOR_ROUNDINGS(EMULATOR_TO_INTEGER, __float2int, int, float)
 EMULATOR_ROUNDINGS(EMULATOR_TO_INTEGER, __float2uint, unsigned, float)
@@ -90,26 +93,28 @@ inline double __uint2double_rn(unsigned x) {
 
 // ---- Arithmetic in each rounding.
 
-#define EMULATOR_ARITHMETIC_1(name, T, formula, suffix, rounding)                                             \
-  inline T name##suffix(T a) {                                                                                \
-    return emulator::with_rounding(emulator::Rounding::rounding, [](T x) -> T { return formula; }, a);        \
+#define EMULATOR_ARITHMETIC_1(name, T, formula, suffix, rounding)           \
+  inline T name##suffix(T a) {                                              \
+    return emulator::with_rounding(                                         \
+        emulator::Rounding::rounding, [](T x) -> T { return formula; }, a); \
   }
-#define EMULATOR_ARITHMETIC_2(name, T, formula, suffix, rounding)                                             \
-  inline T name##suffix(T a, T b) {                                                                           \
-    return emulator::with_rounding(emulator::Rounding::rounding, [](T x, T y) -> T { return formula; }, a, b);   \
+#define EMULATOR_ARITHMETIC_2(name, T, formula, suffix, rounding)                   \
+  inline T name##suffix(T a, T b) {                                                 \
+    return emulator::with_rounding(                                                 \
+        emulator::Rounding::rounding, [](T x, T y) -> T { return formula; }, a, b); \
   }
-#define EMULATOR_ARITHMETIC_3(name, T, formula, suffix, rounding)                                             \
-  inline T name##suffix(T a, T b, T c) {                                                                      \
-    return emulator::with_rounding(                                                                           \
-        emulator::Rounding::rounding, [](T x, T y, T z) -> T { return formula; }, a, b, c);                   \
+#define EMULATOR_ARITHMETIC_3(name, T, formula, suffix, rounding)                           \
+  inline T name##suffix(T a, T b, T c) {                                                    \
+    return emulator::with_rounding(                                                         \
+        emulator::Rounding::rounding, [](T x, T y, T z) -> T { return formula; }, a, b, c); \
   }
 // core.cuh has __fadd_rn, __fmul_rn and __fmaf_rn.
-#define EMULATOR_DIRECTED(X, ...)    \
-  X(__VA_ARGS__, _rz, kZero)         \
-  X(__VA_ARGS__, _rd, kDown)         \
+#define EMULATOR_DIRECTED(X, ...) \
+  X(__VA_ARGS__, _rz, kZero)      \
+  X(__VA_ARGS__, _rd, kDown)      \
   X(__VA_ARGS__, _ru, kUp)
 EMULATOR_DIRECTED(EMULATOR_ARITHMETIC_2, __fadd, float, x + y)
-EMULATOR_DIRECTED(EMULATOR_ARITHMETIC_2, __fmul, float, x * y)
+EMULATOR_DIRECTED(EMULATOR_ARITHMETIC_2, __fmul, float, x* y)
 EMULATOR_DIRECTED(EMULATOR_ARITHMETIC_3, __fmaf, float, std::fma(x, y, z))
 EMULATOR_ROUNDINGS(EMULATOR_ARITHMETIC_2, __fsub, float, x - y)
 EMULATOR_ROUNDINGS(EMULATOR_ARITHMETIC_2, __fdiv, float, x / y)
@@ -118,7 +123,7 @@ EMULATOR_ROUNDINGS(EMULATOR_ARITHMETIC_1, __fsqrt, float, std::sqrt(x))
 EMULATOR_ROUNDINGS(EMULATOR_ARITHMETIC_3, __fmaf_ieee, float, std::fma(x, y, z))
 EMULATOR_ROUNDINGS(EMULATOR_ARITHMETIC_2, __dadd, double, x + y)
 EMULATOR_ROUNDINGS(EMULATOR_ARITHMETIC_2, __dsub, double, x - y)
-EMULATOR_ROUNDINGS(EMULATOR_ARITHMETIC_2, __dmul, double, x * y)
+EMULATOR_ROUNDINGS(EMULATOR_ARITHMETIC_2, __dmul, double, x* y)
 EMULATOR_ROUNDINGS(EMULATOR_ARITHMETIC_2, __ddiv, double, x / y)
 EMULATOR_ROUNDINGS(EMULATOR_ARITHMETIC_1, __drcp, double, 1.0 / x)
 EMULATOR_ROUNDINGS(EMULATOR_ARITHMETIC_1, __dsqrt, double, std::sqrt(x))
@@ -133,15 +138,15 @@ inline float __frsqrt_rn(float x) {
 }
 
 // Two floats at once, which GPUs have from sm_100 on.
-#define EMULATOR_TWO_FLOATS(suffix, rounding)                                           \
-  inline float2 __fadd2##suffix(float2 a, float2 b) {                                   \
-    return {__fadd##suffix(a.x, b.x), __fadd##suffix(a.y, b.y)};                        \
-  }                                                                                     \
-  inline float2 __fmul2##suffix(float2 a, float2 b) {                                   \
-    return {__fmul##suffix(a.x, b.x), __fmul##suffix(a.y, b.y)};                        \
-  }                                                                                     \
-  inline float2 __ffma2##suffix(float2 a, float2 b, float2 c) {                         \
-    return {__fmaf##suffix(a.x, b.x, c.x), __fmaf##suffix(a.y, b.y, c.y)};              \
+#define EMULATOR_TWO_FLOATS(suffix, rounding)                              \
+  inline float2 __fadd2##suffix(float2 a, float2 b) {                      \
+    return {__fadd##suffix(a.x, b.x), __fadd##suffix(a.y, b.y)};           \
+  }                                                                        \
+  inline float2 __fmul2##suffix(float2 a, float2 b) {                      \
+    return {__fmul##suffix(a.x, b.x), __fmul##suffix(a.y, b.y)};           \
+  }                                                                        \
+  inline float2 __ffma2##suffix(float2 a, float2 b, float2 c) {            \
+    return {__fmaf##suffix(a.x, b.x, c.x), __fmaf##suffix(a.y, b.y, c.y)}; \
   }
 EMULATOR_TWO_FLOATS(_rn, kNearest)
 EMULATOR_TWO_FLOATS(_rz, kZero)
@@ -202,13 +207,16 @@ inline void __sincosf(float x, float* sine, float* cosine) {
   *sine = __sinf(x);
   *cosine = __cosf(x);
 }
-/// Beyond 2^126, where the reciprocal is subnormal, the quotient of a number is 0 and that of an infinity a NaN.
+/// Beyond 2^126, where the reciprocal is subnormal, the quotient of a number is 0 and that of an infinity a
+/// NaN.
 inline float __fdividef(float x, float y) {
-  if (std::fabs(y) > 0x1p126f && std::isfinite(y)) return std::isinf(x) ? std::numeric_limits<float>::quiet_NaN() : 0 * x;
+  if (std::fabs(y) > 0x1p126f && std::isfinite(y))
+    return std::isinf(x) ? std::numeric_limits<float>::quiet_NaN() : 0 * x;
   return x / y;
 }
 
-// ---- What math.h lacks. EMULATOR_MATH writes the functions of double and float, whose value is that of double rounded.
+// ---- What math.h lacks. EMULATOR_MATH writes the functions of double and float, whose value is that of
+// double rounded.
 
 namespace emulator {
 
@@ -238,16 +246,16 @@ inline double length(int dimensions, const double* p) {
 }  // namespace emulator
 
 // nvcc has those of float by the name of the double's, too.
-#define EMULATOR_MATH(name, formula)                         \
-  inline double name(double x) {                             \
-    return formula;                                          \
-  }                                                          \
-  inline float name##f(float value) {                        \
-    const double x = value;                                  \
-    return static_cast<float>(formula);                      \
-  }                                                          \
-  inline float name(float value) {                           \
-    return name##f(value);                                   \
+#define EMULATOR_MATH(name, formula)    \
+  inline double name(double x) {        \
+    return formula;                     \
+  }                                     \
+  inline float name##f(float value) {   \
+    const double x = value;             \
+    return static_cast<float>(formula); \
+  }                                     \
+  inline float name(float value) {      \
+    return name##f(value);              \
   }
 EMULATOR_MATH(rcbrt, 1 / std::cbrt(x))
 EMULATOR_MATH(sinpi, x == 0 ? x : emulator::sine_of_pi(x, 0))
@@ -334,12 +342,12 @@ inline float rnormf(int dimensions, const float* p) {
 }
 
 // nvcc has Bessel functions of float by the name of the double's.
-#define EMULATOR_BESSEL(order)                                       \
-  inline float j##order(float x) {                                   \
-    return j##order##f(x);                                           \
-  }                                                                  \
-  inline float y##order(float x) {                                   \
-    return y##order##f(x);                                           \
+#define EMULATOR_BESSEL(order)     \
+  inline float j##order(float x) { \
+    return j##order##f(x);         \
+  }                                \
+  inline float y##order(float x) { \
+    return y##order##f(x);         \
   }
 EMULATOR_BESSEL(0)
 EMULATOR_BESSEL(1)
@@ -351,8 +359,8 @@ inline float yn(int order, float x) {
   return ynf(order, x);
 }
 
-// ---- The smaller and the larger number, of two types as well. -0 is below +0, and of a number and a NaN it is the
-// number.
+// ---- The smaller and the larger number, of two types as well. -0 is below +0, and of a number and a NaN it
+// is the number.
 
 namespace emulator {
 

@@ -1,5 +1,5 @@
-// Integers of CUDA's headers on the emulator: bits, high halves of products, averages, and functions of two or four
-// integers in a word.
+// Integers of CUDA's headers on the emulator: bits, high halves of products, averages, and functions of two
+// or four integers in a word.
 //
 // CUDA Math API, "Integer Intrinsics", "SIMD Intrinsics".
 #pragma once
@@ -36,7 +36,9 @@ constexpr unsigned __umul24(unsigned a, unsigned b) {
   return (a & 0xffffffu) * (b & 0xffffffu);
 }
 constexpr int __mul24(int a, int b) {
-  const auto extended = [](int x) { return static_cast<long long>(static_cast<int>(static_cast<unsigned>(x) << 8) >> 8); };
+  const auto extended = [](int x) {
+    return static_cast<long long>(static_cast<int>(static_cast<unsigned>(x) << 8) >> 8);
+  };
   return static_cast<int>(extended(a) * extended(b));
 }
 constexpr int __hadd(int a, int b) {
@@ -58,7 +60,8 @@ constexpr unsigned __sad(int a, int b, unsigned c) {
   return c + (a < b ? static_cast<unsigned>(b) - static_cast<unsigned>(a)
                     : static_cast<unsigned>(a) - static_cast<unsigned>(b));
 }
-/// high:low shifted by the count's lower five bits, or by at most 32; the left one's upper word, the right one's lower.
+/// high:low shifted by the count's lower five bits, or by at most 32; the left one's upper word, the right
+/// one's lower.
 constexpr unsigned __funnelshift_l(unsigned low, unsigned high, unsigned shift) {
   return static_cast<unsigned>((static_cast<unsigned long long>(high) << 32 | low) << (shift & 31u) >> 32);
 }
@@ -71,8 +74,8 @@ constexpr unsigned __funnelshift_lc(unsigned low, unsigned high, unsigned shift)
 constexpr unsigned __funnelshift_rc(unsigned low, unsigned high, unsigned shift) {
   return shift >= 32 ? high : __funnelshift_r(low, high, shift);
 }
-/// The place of a set bit: the offset-th one from `base` on upwards, or downwards for a negative offset, or `base`
-/// itself; all ones when there is none.
+/// The place of a set bit: the offset-th one from `base` on upwards, or downwards for a negative offset, or
+/// `base` itself; all ones when there is none.
 constexpr unsigned __fns(unsigned mask, unsigned base, int offset) {
   int missing = offset < 0 ? -offset : offset == 0 ? 1 : offset;
   for (int bit = static_cast<int>(base); bit >= 0 && bit < 32; bit += offset < 0 ? -1 : 1) {
@@ -126,19 +129,19 @@ constexpr unsigned __dp4a(uchar4 a, uchar4 b, unsigned c) {
   return __dp4a(emulator::word_of(a), emulator::word_of(b), c);
 }
 /// Two elements of 16 bits and the lower or the upper two bytes of b.
-#define EMULATOR_DP2A(name, first)                                                                   \
-  constexpr unsigned name(unsigned a, unsigned b, unsigned c) {                                      \
-    return emulator::dot_product<std::uint16_t, std::uint8_t, 2>(a, b, c, first);                    \
-  }                                                                                                  \
-  constexpr int name(int a, int b, int c) {                                                          \
-    return static_cast<int>(emulator::dot_product<std::int16_t, std::int8_t, 2>(                     \
-        static_cast<unsigned>(a), static_cast<unsigned>(b), static_cast<unsigned>(c), first));       \
-  }                                                                                                  \
-  constexpr int name(short2 a, char4 b, int c) {                                                     \
-    return name(static_cast<int>(emulator::word_of(a)), static_cast<int>(emulator::word_of(b)), c);  \
-  }                                                                                                  \
-  constexpr unsigned name(ushort2 a, uchar4 b, unsigned c) {                                         \
-    return name(emulator::word_of(a), emulator::word_of(b), c);                                      \
+#define EMULATOR_DP2A(name, first)                                                                  \
+  constexpr unsigned name(unsigned a, unsigned b, unsigned c) {                                     \
+    return emulator::dot_product<std::uint16_t, std::uint8_t, 2>(a, b, c, first);                   \
+  }                                                                                                 \
+  constexpr int name(int a, int b, int c) {                                                         \
+    return static_cast<int>(emulator::dot_product<std::int16_t, std::int8_t, 2>(                    \
+        static_cast<unsigned>(a), static_cast<unsigned>(b), static_cast<unsigned>(c), first));      \
+  }                                                                                                 \
+  constexpr int name(short2 a, char4 b, int c) {                                                    \
+    return name(static_cast<int>(emulator::word_of(a)), static_cast<int>(emulator::word_of(b)), c); \
+  }                                                                                                 \
+  constexpr unsigned name(ushort2 a, uchar4 b, unsigned c) {                                        \
+    return name(emulator::word_of(a), emulator::word_of(b), c);                                     \
   }
 EMULATOR_DP2A(__dp2a_lo, 0)
 EMULATOR_DP2A(__dp2a_hi, 2)
@@ -181,28 +184,38 @@ constexpr int rounded_mean(int x, int y) {
 }  // namespace emulator
 
 // x and y are the lanes of a and b, Lane is their type: signed for `s`, unsigned for `u`.
-#define EMULATOR_LANES(name, Type, formula)                                                              \
-  constexpr unsigned name(unsigned a, unsigned b) {                                                      \
-    using Lane = Type;                                                                                   \
-    return emulator::by_lane<Lane>([](int x, int y) { return static_cast<int>(formula); }, a, b);        \
+#define EMULATOR_LANES(name, Type, formula)                                                       \
+  constexpr unsigned name(unsigned a, unsigned b) {                                               \
+    using Lane = Type;                                                                            \
+    return emulator::by_lane<Lane>([](int x, int y) { return static_cast<int>(formula); }, a, b); \
   }
-#define EMULATOR_SIGNED(name, formula)              \
-  EMULATOR_LANES(name##2, std::int16_t, formula)    \
+#define EMULATOR_SIGNED(name, formula)           \
+  EMULATOR_LANES(name##2, std::int16_t, formula) \
   EMULATOR_LANES(name##4, std::int8_t, formula)
-#define EMULATOR_UNSIGNED(name, formula)            \
-  EMULATOR_LANES(name##2, std::uint16_t, formula)   \
+#define EMULATOR_UNSIGNED(name, formula)          \
+  EMULATOR_LANES(name##2, std::uint16_t, formula) \
   EMULATOR_LANES(name##4, std::uint8_t, formula)
-#define EMULATOR_COMPARED(relation, sign)                         \
-  EMULATOR_SIGNED(__vcmp##relation##s, x sign y ? -1 : 0)         \
-  EMULATOR_UNSIGNED(__vcmp##relation##u, x sign y ? -1 : 0)       \
-  EMULATOR_SIGNED(__vset##relation##s, x sign y ? 1 : 0)          \
+#define EMULATOR_COMPARED(relation, sign)                   \
+  EMULATOR_SIGNED(__vcmp##relation##s, x sign y ? -1 : 0)   \
+  EMULATOR_UNSIGNED(__vcmp##relation##u, x sign y ? -1 : 0) \
+  EMULATOR_SIGNED(__vset##relation##s, x sign y ? 1 : 0)    \
   EMULATOR_UNSIGNED(__vset##relation##u, x sign y ? 1 : 0)
-#define EMULATOR_OF_ONE(name, formula)                                                                        \
-  constexpr unsigned name##2(unsigned a) {                                                                    \
-    return emulator::by_lane<std::int16_t>([](int x) { using Lane = std::int16_t; return static_cast<Lane>(formula); }, a); \
-  }                                                                                                           \
-  constexpr unsigned name##4(unsigned a) {                                                                    \
-    return emulator::by_lane<std::int8_t>([](int x) { using Lane = std::int8_t; return static_cast<Lane>(formula); }, a);   \
+#define EMULATOR_OF_ONE(name, formula)       \
+  constexpr unsigned name##2(unsigned a) {   \
+    return emulator::by_lane<std::int16_t>(  \
+        [](int x) {                          \
+          using Lane = std::int16_t;         \
+          return static_cast<Lane>(formula); \
+        },                                   \
+        a);                                  \
+  }                                          \
+  constexpr unsigned name##4(unsigned a) {   \
+    return emulator::by_lane<std::int8_t>(   \
+        [](int x) {                          \
+          using Lane = std::int8_t;          \
+          return static_cast<Lane>(formula); \
+        },                                   \
+        a);                                  \
   }
 EMULATOR_UNSIGNED(__vadd, x + y)
 EMULATOR_UNSIGNED(__vsub, x - y)
@@ -250,40 +263,40 @@ constexpr unsigned __vsadu4(unsigned a, unsigned b) {
   return emulator::sum_of_lanes<std::uint8_t>(emulator::distance, a, b);
 }
 
-// ---- Sums and the largest or smallest number, as dynamic programming wants them (DPX). Sums wrap around; _relu is the
-// maximum of that and 0.
+// ---- Sums and the largest or smallest number, as dynamic programming wants them (DPX). Sums wrap around;
+// _relu is the maximum of that and 0.
 
-#define EMULATOR_DPX(suffix, Word, largest, smallest, sum)                        \
-  constexpr Word __vimax3_##suffix(Word a, Word b, Word c) {                      \
-    return largest(largest(a, b), c);                                             \
-  }                                                                               \
-  constexpr Word __vimin3_##suffix(Word a, Word b, Word c) {                      \
-    return smallest(smallest(a, b), c);                                           \
-  }                                                                               \
-  constexpr Word __viaddmax_##suffix(Word a, Word b, Word c) {                    \
-    return largest(sum(a, b), c);                                                 \
-  }                                                                               \
-  constexpr Word __viaddmin_##suffix(Word a, Word b, Word c) {                    \
-    return smallest(sum(a, b), c);                                                \
+#define EMULATOR_DPX(suffix, Word, largest, smallest, sum)     \
+  constexpr Word __vimax3_##suffix(Word a, Word b, Word c) {   \
+    return largest(largest(a, b), c);                          \
+  }                                                            \
+  constexpr Word __vimin3_##suffix(Word a, Word b, Word c) {   \
+    return smallest(smallest(a, b), c);                        \
+  }                                                            \
+  constexpr Word __viaddmax_##suffix(Word a, Word b, Word c) { \
+    return largest(sum(a, b), c);                              \
+  }                                                            \
+  constexpr Word __viaddmin_##suffix(Word a, Word b, Word c) { \
+    return smallest(sum(a, b), c);                             \
   }
-#define EMULATOR_DPX_RELU(suffix, Word, largest, smallest)                        \
-  constexpr Word __vimax_##suffix##_relu(Word a, Word b) {                        \
-    return largest(largest(a, b), Word{0});                                       \
-  }                                                                               \
-  constexpr Word __vimin_##suffix##_relu(Word a, Word b) {                        \
-    return largest(smallest(a, b), Word{0});                                      \
-  }                                                                               \
-  constexpr Word __vimax3_##suffix##_relu(Word a, Word b, Word c) {               \
-    return largest(__vimax3_##suffix(a, b, c), Word{0});                          \
-  }                                                                               \
-  constexpr Word __vimin3_##suffix##_relu(Word a, Word b, Word c) {               \
-    return largest(__vimin3_##suffix(a, b, c), Word{0});                          \
-  }                                                                               \
-  constexpr Word __viaddmax_##suffix##_relu(Word a, Word b, Word c) {             \
-    return largest(__viaddmax_##suffix(a, b, c), Word{0});                        \
-  }                                                                               \
-  constexpr Word __viaddmin_##suffix##_relu(Word a, Word b, Word c) {             \
-    return largest(__viaddmin_##suffix(a, b, c), Word{0});                        \
+#define EMULATOR_DPX_RELU(suffix, Word, largest, smallest)            \
+  constexpr Word __vimax_##suffix##_relu(Word a, Word b) {            \
+    return largest(largest(a, b), Word{0});                           \
+  }                                                                   \
+  constexpr Word __vimin_##suffix##_relu(Word a, Word b) {            \
+    return largest(smallest(a, b), Word{0});                          \
+  }                                                                   \
+  constexpr Word __vimax3_##suffix##_relu(Word a, Word b, Word c) {   \
+    return largest(__vimax3_##suffix(a, b, c), Word{0});              \
+  }                                                                   \
+  constexpr Word __vimin3_##suffix##_relu(Word a, Word b, Word c) {   \
+    return largest(__vimin3_##suffix(a, b, c), Word{0});              \
+  }                                                                   \
+  constexpr Word __viaddmax_##suffix##_relu(Word a, Word b, Word c) { \
+    return largest(__viaddmax_##suffix(a, b, c), Word{0});            \
+  }                                                                   \
+  constexpr Word __viaddmin_##suffix##_relu(Word a, Word b, Word c) { \
+    return largest(__viaddmin_##suffix(a, b, c), Word{0});            \
   }
 namespace emulator {
 template <typename T>
@@ -301,19 +314,18 @@ EMULATOR_DPX_RELU(s16x2, unsigned, __vmaxs2, __vmins2)
 #undef EMULATOR_DPX
 
 /// The larger or smaller number, and whether it is a: of equal ones, a.
-#define EMULATOR_WITH_PREDICATE(name, suffix16, Lane, Type, suffix32, sign, extreme)               \
-  constexpr Type name##_##suffix32(Type a, Type b, bool* is_a) {                                   \
-    *is_a = a sign b;                                                                              \
-    return std::extreme(a, b);                                                                     \
-  }                                                                                                \
-  constexpr unsigned name##_##suffix16(unsigned a, unsigned b, bool* high_is_a, bool* low_is_a) {  \
-    *high_is_a = static_cast<Lane>(a >> 16) sign static_cast<Lane>(b >> 16);                       \
-    *low_is_a = static_cast<Lane>(a) sign static_cast<Lane>(b);                                    \
-    return ((*high_is_a ? a : b) & 0xffff0000u) | ((*low_is_a ? a : b) & 0xffffu);                     \
+#define EMULATOR_WITH_PREDICATE(name, suffix16, Lane, Type, suffix32, sign, extreme)              \
+  constexpr Type name##_##suffix32(Type a, Type b, bool* is_a) {                                  \
+    *is_a = a sign b;                                                                             \
+    return std::extreme(a, b);                                                                    \
+  }                                                                                               \
+  constexpr unsigned name##_##suffix16(unsigned a, unsigned b, bool* high_is_a, bool* low_is_a) { \
+    *high_is_a = static_cast<Lane>(a >> 16) sign static_cast<Lane>(b >> 16);                      \
+    *low_is_a = static_cast<Lane>(a) sign static_cast<Lane>(b);                                   \
+    return ((*high_is_a ? a : b) & 0xffff0000u) | ((*low_is_a ? a : b) & 0xffffu);                \
   }
 EMULATOR_WITH_PREDICATE(__vibmax, s16x2, std::int16_t, int, s32, >=, max)
 EMULATOR_WITH_PREDICATE(__vibmax, u16x2, std::uint16_t, unsigned, u32, >=, max)
 EMULATOR_WITH_PREDICATE(__vibmin, s16x2, std::int16_t, int, s32, <=, min)
 EMULATOR_WITH_PREDICATE(__vibmin, u16x2, std::uint16_t, unsigned, u32, <=, min)
 #undef EMULATOR_WITH_PREDICATE
-

@@ -1,5 +1,5 @@
-// What half and bf16 have in common: arithmetic, comparisons and mathematics of numbers and of pairs. Arithmetic is
-// rounded once to nearest even; approximations are rounded results.
+// What half and bf16 have in common: arithmetic, comparisons and mathematics of numbers and of pairs.
+// Arithmetic is rounded once to nearest even; approximations are rounded results.
 //
 // CUDA Math API, "Half Precision Intrinsics", "Bfloat16 Precision Intrinsics".
 #pragma once
@@ -53,15 +53,15 @@ unsigned each_as_mask(F compare, P a, P b) {
 
 // ---- Arithmetic.
 
-#define EMULATOR_BINARY(name, formula)                                \
-  template <emulator::AnyNarrowFloat T>                               \
-  T name(T a, emulator::Same<T> b) {                                  \
-    return formula;                                                   \
+#define EMULATOR_BINARY(name, formula)  \
+  template <emulator::AnyNarrowFloat T> \
+  T name(T a, emulator::Same<T> b) {    \
+    return formula;                     \
   }
-#define EMULATOR_BINARY_OF_PAIRS(name, element)                       \
-  template <emulator::AnyNarrowPair P>                                \
-  P name(P a, emulator::Same<P> b) {                                  \
-    return {element(a.x, b.x), element(a.y, b.y)};                    \
+#define EMULATOR_BINARY_OF_PAIRS(name, element)    \
+  template <emulator::AnyNarrowPair P>             \
+  P name(P a, emulator::Same<P> b) {               \
+    return {element(a.x, b.x), element(a.y, b.y)}; \
   }
 EMULATOR_BINARY(__hadd, a + b)
 EMULATOR_BINARY(__hadd_rn, a + b)
@@ -69,9 +69,9 @@ EMULATOR_BINARY(__hadd_sat, emulator::saturated(a + b))
 EMULATOR_BINARY(__hsub, a - b)
 EMULATOR_BINARY(__hsub_rn, a - b)
 EMULATOR_BINARY(__hsub_sat, emulator::saturated(a - b))
-EMULATOR_BINARY(__hmul, a * b)
-EMULATOR_BINARY(__hmul_rn, a * b)
-EMULATOR_BINARY(__hmul_sat, emulator::saturated(a * b))
+EMULATOR_BINARY(__hmul, a* b)
+EMULATOR_BINARY(__hmul_rn, a* b)
+EMULATOR_BINARY(__hmul_sat, emulator::saturated(a* b))
 EMULATOR_BINARY(__hdiv, a / b)
 EMULATOR_BINARY_OF_PAIRS(__hadd2, __hadd)
 EMULATOR_BINARY_OF_PAIRS(__hadd2_rn, __hadd)
@@ -153,30 +153,30 @@ EMULATOR_BINARY_OF_PAIRS(__hmax2_nan, __hmax_nan)
 #undef EMULATOR_BINARY
 #undef EMULATOR_BINARY_OF_PAIRS
 
-// ---- Comparisons of numbers; of pairs as 1 or 0, as masks, and whether both elements fulfil it. Those with a u are
-// true when an operand is a NaN, the others false.
+// ---- Comparisons of numbers; of pairs as 1 or 0, as masks, and whether both elements fulfil it. Those with
+// a u are true when an operand is a NaN, the others false.
 
-#define EMULATOR_COMPARISON(relation, formula)                                             \
-  template <emulator::AnyNarrowFloat T>                                                    \
-  bool __h##relation(T first, emulator::Same<T> second) {                                  \
-    const float a = first;                                                                 \
-    const float b = second;                                                                \
-    return formula;                                                                        \
-  }                                                                                        \
-  template <emulator::AnyNarrowPair P>                                                     \
-  P __h##relation##2(P a, emulator::Same<P> b) {                                           \
-    return emulator::each_as_number(__h##relation<typename P::Element>, a, b);             \
-  }                                                                                        \
-  template <emulator::AnyNarrowPair P>                                                     \
-  unsigned __h##relation##2_mask(P a, emulator::Same<P> b) {                               \
-    return emulator::each_as_mask(__h##relation<typename P::Element>, a, b);               \
-  }                                                                                        \
-  template <emulator::AnyNarrowPair P>                                                     \
-  bool __hb##relation##2(P a, emulator::Same<P> b) {                                       \
-    return __h##relation(a.x, b.x) && __h##relation(a.y, b.y);                             \
+#define EMULATOR_COMPARISON(relation, formula)                                 \
+  template <emulator::AnyNarrowFloat T>                                        \
+  bool __h##relation(T first, emulator::Same<T> second) {                      \
+    const float a = first;                                                     \
+    const float b = second;                                                    \
+    return formula;                                                            \
+  }                                                                            \
+  template <emulator::AnyNarrowPair P>                                         \
+  P __h##relation##2(P a, emulator::Same<P> b) {                               \
+    return emulator::each_as_number(__h##relation<typename P::Element>, a, b); \
+  }                                                                            \
+  template <emulator::AnyNarrowPair P>                                         \
+  unsigned __h##relation##2_mask(P a, emulator::Same<P> b) {                   \
+    return emulator::each_as_mask(__h##relation<typename P::Element>, a, b);   \
+  }                                                                            \
+  template <emulator::AnyNarrowPair P>                                         \
+  bool __hb##relation##2(P a, emulator::Same<P> b) {                           \
+    return __h##relation(a.x, b.x) && __h##relation(a.y, b.y);                 \
   }
 EMULATOR_COMPARISON(eq, a == b)
-EMULATOR_COMPARISON(ne, a < b || a > b)
+EMULATOR_COMPARISON(ne, a<b || a> b)
 EMULATOR_COMPARISON(lt, a < b)
 EMULATOR_COMPARISON(le, a <= b)
 EMULATOR_COMPARISON(gt, a > b)
@@ -205,15 +205,15 @@ int __hisinf(T a) {
 
 // ---- Mathematics: name(x) of a number, pair(x) of both elements, computed in binary64.
 
-#define EMULATOR_FUNCTION(name, pair, formula)          \
-  template <emulator::AnyNarrowFloat T>                 \
-  T name(T narrow) {                                    \
-    const double x = float(narrow);                     \
-    return T(formula);                                  \
-  }                                                     \
-  template <emulator::AnyNarrowPair P>                  \
-  P pair(P a) {                                         \
-    return {name(a.x), name(a.y)};                      \
+#define EMULATOR_FUNCTION(name, pair, formula) \
+  template <emulator::AnyNarrowFloat T>        \
+  T name(T narrow) {                           \
+    const double x = float(narrow);            \
+    return T(formula);                         \
+  }                                            \
+  template <emulator::AnyNarrowPair P>         \
+  P pair(P a) {                                \
+    return {name(a.x), name(a.y)};             \
   }
 EMULATOR_FUNCTION(hexp, h2exp, std::exp(x))
 EMULATOR_FUNCTION(hexp2, h2exp2, std::exp2(x))
@@ -251,16 +251,15 @@ float __high2float(P a) {
 
 // ---- Shuffles.
 
-#define EMULATOR_SHUFFLE(name, Lane)                                                                \
-  template <typename T>                                                                             \
-  requires(emulator::kIsNarrowFloat<T> || emulator::kIsNarrowPair<T>)                               \
-  T name(unsigned mask, T value, Lane lane, int width = 32,                                         \
-         emulator::Where where = emulator::Where::here()) {                                         \
-    unsigned bits = 0;                                                                              \
-    std::memcpy(&bits, &value, sizeof value);                                                       \
-    bits = name(mask, bits, lane, width, where);                                                    \
-    std::memcpy(static_cast<void*>(&value), &bits, sizeof value);                                   \
-    return value;                                                                                   \
+#define EMULATOR_SHUFFLE(name, Lane)                                                                        \
+  template <typename T>                                                                                     \
+  requires(emulator::kIsNarrowFloat<T> || emulator::kIsNarrowPair<T>) T name(                               \
+      unsigned mask, T value, Lane lane, int width = 32, emulator::Where where = emulator::Where::here()) { \
+    unsigned bits = 0;                                                                                      \
+    std::memcpy(&bits, &value, sizeof value);                                                               \
+    bits = name(mask, bits, lane, width, where);                                                            \
+    std::memcpy(static_cast<void*>(&value), &bits, sizeof value);                                           \
+    return value;                                                                                           \
   }
 EMULATOR_SHUFFLE(__shfl_sync, int)
 EMULATOR_SHUFFLE(__shfl_up_sync, unsigned)
@@ -270,48 +269,48 @@ EMULATOR_SHUFFLE(__shfl_xor_sync, int)
 
 // ---- Conversions: EMULATOR_CONVERSIONS writes those of one type in all roundings.
 
-#define EMULATOR_OF_INTEGER(type, name, word, integer, suffix, rounding)                    \
-  inline type __##word##2##name##suffix(integer value) {                                    \
-    return type::rounded(emulator::integer_to_odd(value), emulator::Rounding::rounding);    \
+#define EMULATOR_OF_INTEGER(type, name, word, integer, suffix, rounding)                 \
+  inline type __##word##2##name##suffix(integer value) {                                 \
+    return type::rounded(emulator::integer_to_odd(value), emulator::Rounding::rounding); \
   }
-#define EMULATOR_TO_INTEGER(type, name, word, integer, suffix, rounding)                    \
-  inline integer __##name##2##word##suffix(type value) {                                    \
-    return emulator::integer_of<integer>(float(value), emulator::Rounding::rounding);       \
+#define EMULATOR_TO_INTEGER(type, name, word, integer, suffix, rounding)              \
+  inline integer __##name##2##word##suffix(type value) {                              \
+    return emulator::integer_of<integer>(float(value), emulator::Rounding::rounding); \
   }
-#define EMULATOR_INTEGER(type, name, word, integer)               \
-  EMULATOR_OF_INTEGER(type, name, word, integer, _rn, kNearest)   \
-  EMULATOR_OF_INTEGER(type, name, word, integer, _rz, kZero)      \
-  EMULATOR_OF_INTEGER(type, name, word, integer, _rd, kDown)      \
-  EMULATOR_OF_INTEGER(type, name, word, integer, _ru, kUp)        \
-  EMULATOR_TO_INTEGER(type, name, word, integer, _rn, kNearest)   \
-  EMULATOR_TO_INTEGER(type, name, word, integer, _rz, kZero)      \
-  EMULATOR_TO_INTEGER(type, name, word, integer, _rd, kDown)      \
+#define EMULATOR_INTEGER(type, name, word, integer)             \
+  EMULATOR_OF_INTEGER(type, name, word, integer, _rn, kNearest) \
+  EMULATOR_OF_INTEGER(type, name, word, integer, _rz, kZero)    \
+  EMULATOR_OF_INTEGER(type, name, word, integer, _rd, kDown)    \
+  EMULATOR_OF_INTEGER(type, name, word, integer, _ru, kUp)      \
+  EMULATOR_TO_INTEGER(type, name, word, integer, _rn, kNearest) \
+  EMULATOR_TO_INTEGER(type, name, word, integer, _rz, kZero)    \
+  EMULATOR_TO_INTEGER(type, name, word, integer, _rd, kDown)    \
   EMULATOR_TO_INTEGER(type, name, word, integer, _ru, kUp)
-#define EMULATOR_OF_FLOAT(type, name, suffix, rounding)           \
-  inline type __float2##name##suffix(float value) {               \
-    return type::rounded(value, emulator::Rounding::rounding);    \
+#define EMULATOR_OF_FLOAT(type, name, suffix, rounding)        \
+  inline type __float2##name##suffix(float value) {            \
+    return type::rounded(value, emulator::Rounding::rounding); \
   }
-#define EMULATOR_CONVERSIONS(type, name)                                   \
-  EMULATOR_INTEGER(type, name, short, short)                               \
-  EMULATOR_INTEGER(type, name, ushort, unsigned short)                     \
-  EMULATOR_INTEGER(type, name, int, int)                                   \
-  EMULATOR_INTEGER(type, name, uint, unsigned)                             \
-  EMULATOR_INTEGER(type, name, ll, long long)                              \
-  EMULATOR_INTEGER(type, name, ull, unsigned long long)                    \
-  EMULATOR_TO_INTEGER(type, name, char, signed char, _rz, kZero)           \
-  EMULATOR_TO_INTEGER(type, name, uchar, unsigned char, _rz, kZero)        \
-  EMULATOR_OF_FLOAT(type, name, _rz, kZero)                                \
-  EMULATOR_OF_FLOAT(type, name, _rd, kDown)                                \
-  EMULATOR_OF_FLOAT(type, name, _ru, kUp)                                  \
-  inline type __float2##name##_rn(float value) {                           \
-    return value;                                                          \
-  }                                                                        \
-  inline type __float2##name(float value) {                                \
-    return value;                                                          \
-  }                                                                        \
-  inline type __double2##name(double value) {                              \
-    return value;                                                          \
-  }                                                                        \
-  inline float __##name##2float(type value) {                              \
-    return value;                                                          \
+#define EMULATOR_CONVERSIONS(type, name)                            \
+  EMULATOR_INTEGER(type, name, short, short)                        \
+  EMULATOR_INTEGER(type, name, ushort, unsigned short)              \
+  EMULATOR_INTEGER(type, name, int, int)                            \
+  EMULATOR_INTEGER(type, name, uint, unsigned)                      \
+  EMULATOR_INTEGER(type, name, ll, long long)                       \
+  EMULATOR_INTEGER(type, name, ull, unsigned long long)             \
+  EMULATOR_TO_INTEGER(type, name, char, signed char, _rz, kZero)    \
+  EMULATOR_TO_INTEGER(type, name, uchar, unsigned char, _rz, kZero) \
+  EMULATOR_OF_FLOAT(type, name, _rz, kZero)                         \
+  EMULATOR_OF_FLOAT(type, name, _rd, kDown)                         \
+  EMULATOR_OF_FLOAT(type, name, _ru, kUp)                           \
+  inline type __float2##name##_rn(float value) {                    \
+    return value;                                                   \
+  }                                                                 \
+  inline type __float2##name(float value) {                         \
+    return value;                                                   \
+  }                                                                 \
+  inline type __double2##name(double value) {                       \
+    return value;                                                   \
+  }                                                                 \
+  inline float __##name##2float(type value) {                       \
+    return value;                                                   \
   }

@@ -1,5 +1,5 @@
-// Floating-point numbers of 16 bits, bf16 and half, as CUDA's headers have them, and pairs of them. What CUDA's
-// functions do with them is in emulator/cuda/narrow_functions.h.
+// Floating-point numbers of 16 bits, bf16 and half, as CUDA's headers have them, and pairs of them. What
+// CUDA's functions do with them is in emulator/cuda/narrow_functions.h.
 #pragma once
 
 #include <bit>

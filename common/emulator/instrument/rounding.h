@@ -1,6 +1,7 @@
 // Rounding in each direction, to C++'s own types and to narrower ones.
 //
-// PTX ISA, "Floating Point Comparisons: rounding modifiers"; "Data Movement and Conversion Instructions: cvt".
+// PTX ISA, "Floating Point Comparisons: rounding modifiers"; "Data Movement and Conversion Instructions:
+// cvt".
 #pragma once
 
 #include <algorithm>
@@ -32,8 +33,8 @@ auto with_rounding(Rounding rounding, F f, T... operands) {
   return result;
 }
 
-/// A result that is `lost` away from the exact one, with an odd last bit when `lost` is not 0. Rounding it once more,
-/// to a type of at most 50 bits and in any direction, is then one rounding of the exact result.
+/// A result that is `lost` away from the exact one, with an odd last bit when `lost` is not 0. Rounding it
+/// once more, to a type of at most 50 bits and in any direction, is then one rounding of the exact result.
 inline double to_odd(double result, double lost) {
   if (lost == 0 || !std::isfinite(result) || (std::bit_cast<std::uint64_t>(result) & 1u) != 0) return result;
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
@@ -71,22 +72,23 @@ inline double to_integer(double x, Rounding rounding) {
       return std::nearbyint(x);
   }
 }
-/// As cvt does it: what lies outside the type becomes its largest or smallest number. A NaN becomes 0, and the highest
-/// bit alone where the source is a double or the result has 64 bits.
+/// As cvt does it: what lies outside the type becomes its largest or smallest number. A NaN becomes 0, and
+/// the highest bit alone where the source is a double or the result has 64 bits.
 template <typename T, typename Source>
 T integer_of(Source source, Rounding rounding) {
   using Limits = std::numeric_limits<T>;
   const auto value = static_cast<double>(source);
   if (std::isnan(value))
-    return std::is_same_v<Source, double> || sizeof(T) == 8 ? static_cast<T>(T{1} << (8 * sizeof(T) - 1)) : T{0};
+    return std::is_same_v<Source, double> || sizeof(T) == 8 ? static_cast<T>(T{1} << (8 * sizeof(T) - 1))
+                                                            : T{0};
   const double x = to_integer(value, rounding);
   if (x <= static_cast<double>(Limits::min())) return Limits::min();
   if (x >= static_cast<double>(Limits::max())) return Limits::max();
   return static_cast<T>(x);
 }
 
-/// x as a number with so many bits of fraction, of which the smallest normal one is 2 to the power kLeast: a binary64
-/// that may be larger than the type's largest number.
+/// x as a number with so many bits of fraction, of which the smallest normal one is 2 to the power kLeast: a
+/// binary64 that may be larger than the type's largest number.
 template <int kFraction, int kLeast>
 double rounded_to(double x, Rounding rounding) {
   if (x == 0 || !std::isfinite(x)) return x;

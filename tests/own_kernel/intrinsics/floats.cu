@@ -1,5 +1,5 @@
-// Arithmetic and conversions of float and double in each rounding. The host computes with exact sums and products of
-// integers of 128 bits, or checks from both sides that no other number of the type is nearer.
+// Arithmetic and conversions of float and double in each rounding. The host computes with exact sums and
+// products of integers of 128 bits, or checks from both sides that no other number of the type is nearer.
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -13,7 +13,8 @@
 using reference::Mode;
 using u64 = unsigned long long;
 
-// ---- What the results of x + y and of others must be, by the sign of (candidate - exact result), which is exact.
+// ---- What the results of x + y and of others must be, by the sign of (candidate - exact result), which is
+// exact.
 
 /// A whole number of 2^-2200, in words of 32 bits with one sign: sums and products of doubles are exact.
 class Big {
@@ -24,7 +25,8 @@ class Big {
     add_shifted(static_cast<u64>(std::ldexp(fraction, 53)), exponent - 53 + kUnit);
     negative_ = std::signbit(x);
   }
-  Big operator*(const Big& other) const {  // in units of 2^(-2 kUnit), shifted back: the caller's factors are whole there
+  Big operator*(const Big& other)
+      const {  // in units of 2^(-2 kUnit), shifted back: the caller's factors are whole there
     Big result(0.0);
     for (int i = 0; i < kWords; ++i) {
       if (words_[i] == 0) continue;
@@ -115,7 +117,8 @@ int root_less(const T* x, T candidate) {
   return (Big(x[0]) + -(Big(candidate) * Big(candidate))).sign();
 }
 
-/// Whether `got` is the exact result rounded so. Its neighbours and the halves between them are the witnesses.
+/// Whether `got` is the exact result rounded so. Its neighbours and the halves between them are the
+/// witnesses.
 template <typename T>
 bool is_rounded(Difference<T> less, const T* x, T got, Mode mode) {
   const T largest = std::numeric_limits<T>::max();
@@ -143,15 +146,15 @@ bool is_rounded(Difference<T> less, const T* x, T got, Mode mode) {
 
 #define ROUNDINGS(X, name, less) \
   X(name##_rz, less, reference::kZero) X(name##_rd, less, reference::kDown) X(name##_ru, less, reference::kUp)
-#define FLOATS_2(X)                        \
-  ROUNDINGS(X, __fadd, sum_less)           \
-  ROUNDINGS(X, __fsub, difference_less)    \
-  ROUNDINGS(X, __fmul, product_less)       \
+#define FLOATS_2(X)                     \
+  ROUNDINGS(X, __fadd, sum_less)        \
+  ROUNDINGS(X, __fsub, difference_less) \
+  ROUNDINGS(X, __fmul, product_less)    \
   ROUNDINGS(X, __fdiv, quotient_less)
-#define DOUBLES_2(X)                       \
-  ROUNDINGS(X, __dadd, sum_less)           \
-  ROUNDINGS(X, __dsub, difference_less)    \
-  ROUNDINGS(X, __dmul, product_less)       \
+#define DOUBLES_2(X)                    \
+  ROUNDINGS(X, __dadd, sum_less)        \
+  ROUNDINGS(X, __dsub, difference_less) \
+  ROUNDINGS(X, __dmul, product_less)    \
   ROUNDINGS(X, __ddiv, quotient_less)
 #define STORE_1(name, less, mode) results[n++ * count + i] = name(x[i]);
 #define STORE_2(name, less, mode) results[n++ * count + i] = name(x[i], y[i]);
@@ -195,18 +198,34 @@ __global__ void one(const T* x, T* results, int count) {
 template <typename T>
 std::vector<T> special() {
   using Limits = std::numeric_limits<T>;
-  std::vector<T> values{T(1), T(3), T(-3), T(1) / T(3), T(-7) / T(5), T(1) + Limits::epsilon(), T(-1) + Limits::epsilon() / 2, Limits::max(), Limits::min(),
-                        -Limits::min(), Limits::denorm_min(), Limits::min() - Limits::denorm_min(), -Limits::denorm_min(), T(1e20), T(-1e-20), T(0x1p-100)};
+  std::vector<T> values{T(1),
+                        T(3),
+                        T(-3),
+                        T(1) / T(3),
+                        T(-7) / T(5),
+                        T(1) + Limits::epsilon(),
+                        T(-1) + Limits::epsilon() / 2,
+                        Limits::max(),
+                        Limits::min(),
+                        -Limits::min(),
+                        Limits::denorm_min(),
+                        Limits::min() - Limits::denorm_min(),
+                        -Limits::denorm_min(),
+                        T(1e20),
+                        T(-1e-20),
+                        T(0x1p-100)};
   return values;
 }
 
 template <typename T>
-void expect_rounded(emulate::Run& run, const char* what, Difference<T> less, const T* operands, T got, Mode mode) {
+void expect_rounded(emulate::Run& run, const char* what, Difference<T> less, const T* operands, T got,
+                    Mode mode) {
   if (is_rounded(less, operands, got, mode)) return;
   u64 bits = 0;
   std::memcpy(&bits, &got, sizeof got);
-  run.expect(false, std::string(what) + " of " + std::to_string(operands[0]) + ", " + std::to_string(operands[1]) + " and " + std::to_string(operands[2]) +
-                        " is " + reference::hex(bits));
+  run.expect(false, std::string(what) + " of " + std::to_string(operands[0]) + ", " +
+                        std::to_string(operands[1]) + " and " + std::to_string(operands[2]) + " is " +
+                        reference::hex(bits));
 }
 template <typename T>
 void check_arithmetic(emulate::Run& run) {
@@ -223,11 +242,11 @@ void check_arithmetic(emulate::Run& run) {
   two<<<(count + 127) / 128, 128>>>(run.buffer("x", x), run.buffer("y", y), results, count);
   std::vector<T> got = run.host(results);
   int n = 0;
-#define EXPECT_2(name, less, mode)                                        \
-  for (int i = 0; i < count; ++i) {                                       \
-    const T operands[3] = {x[i], y[i], 0};                                \
+#define EXPECT_2(name, less, mode)                                              \
+  for (int i = 0; i < count; ++i) {                                             \
+    const T operands[3] = {x[i], y[i], 0};                                      \
     expect_rounded<T>(run, #name, less<T>, operands, got[n * count + i], mode); \
-  }                                                                       \
+  }                                                                             \
   ++n;
   if constexpr (sizeof(T) == 4) {
     FLOATS_2(EXPECT_2)
@@ -240,7 +259,8 @@ void check_arithmetic(emulate::Run& run) {
     if (!std::isfinite(z.back())) z.back() = T(1);
   }
   results = run.buffer<T>("results", x.size() * 3);
-  three<<<(count + 127) / 128, 128>>>(run.buffer("x", x), run.buffer("y", y), run.buffer("z", z), results, count);
+  three<<<(count + 127) / 128, 128>>>(run.buffer("x", x), run.buffer("y", y), run.buffer("z", z), results,
+                                      count);
   got = run.host(results);
   const Mode modes[] = {reference::kZero, reference::kDown, reference::kUp};
   for (int row = 0; row < 3; ++row) {
@@ -266,19 +286,19 @@ void check_arithmetic(emulate::Run& run) {
 
 // ---- Conversions.
 
-#define TO_INTEGERS(X)                 \
-  X(__float2int, float, int)           \
-  X(__float2uint, float, unsigned)     \
-  X(__float2ll, float, long long)      \
-  X(__float2ull, float, u64)           \
-  X(__double2int, double, int)         \
-  X(__double2uint, double, unsigned)   \
-  X(__double2ll, double, long long)    \
+#define TO_INTEGERS(X)               \
+  X(__float2int, float, int)         \
+  X(__float2uint, float, unsigned)   \
+  X(__float2ll, float, long long)    \
+  X(__float2ull, float, u64)         \
+  X(__double2int, double, int)       \
+  X(__double2uint, double, unsigned) \
+  X(__double2ll, double, long long)  \
   X(__double2ull, double, u64)
-#define STORE_INTEGER(name, From, To)                                       \
-  results[n++ * count + i] = static_cast<u64>(name##_rn(static_cast<From>(x[i])));       \
-  results[n++ * count + i] = static_cast<u64>(name##_rz(static_cast<From>(x[i])));       \
-  results[n++ * count + i] = static_cast<u64>(name##_rd(static_cast<From>(x[i])));       \
+#define STORE_INTEGER(name, From, To)                                              \
+  results[n++ * count + i] = static_cast<u64>(name##_rn(static_cast<From>(x[i]))); \
+  results[n++ * count + i] = static_cast<u64>(name##_rz(static_cast<From>(x[i]))); \
+  results[n++ * count + i] = static_cast<u64>(name##_rd(static_cast<From>(x[i]))); \
   results[n++ * count + i] = static_cast<u64>(name##_ru(static_cast<From>(x[i])));
 __global__ void to_integers(const double* x, u64* results, int count) {
   const int i = static_cast<int>(threadIdx.x);
@@ -286,17 +306,17 @@ __global__ void to_integers(const double* x, u64* results, int count) {
   int n = 0;
   TO_INTEGERS(STORE_INTEGER)
 }
-#define OF_INTEGERS(X)                 \
-  X(__int2float, int)                  \
-  X(__uint2float, unsigned)            \
-  X(__ll2float, long long)             \
-  X(__ull2float, u64)                  \
-  X(__ll2double, long long)            \
+#define OF_INTEGERS(X)      \
+  X(__int2float, int)       \
+  X(__uint2float, unsigned) \
+  X(__ll2float, long long)  \
+  X(__ull2float, u64)       \
+  X(__ll2double, long long) \
   X(__ull2double, u64)
-#define STORE_FLOATS(name, From)                                            \
-  results[n++ * count + i] = static_cast<double>(name##_rn(static_cast<From>(x[i])));    \
-  results[n++ * count + i] = static_cast<double>(name##_rz(static_cast<From>(x[i])));    \
-  results[n++ * count + i] = static_cast<double>(name##_rd(static_cast<From>(x[i])));    \
+#define STORE_FLOATS(name, From)                                                      \
+  results[n++ * count + i] = static_cast<double>(name##_rn(static_cast<From>(x[i]))); \
+  results[n++ * count + i] = static_cast<double>(name##_rz(static_cast<From>(x[i]))); \
+  results[n++ * count + i] = static_cast<double>(name##_rd(static_cast<From>(x[i]))); \
   results[n++ * count + i] = static_cast<double>(name##_ru(static_cast<From>(x[i])));
 __global__ void of_integers(const u64* x, double* results, int count) {
   const int i = static_cast<int>(threadIdx.x);
@@ -313,14 +333,17 @@ double rounded_integer(bool negative, u64 magnitude, int bits, Mode mode) {
   const u64 low = shift == 0 ? 0 : magnitude & ((1ull << shift) - 1);
   u64 kept = magnitude >> shift;
   const u64 half = shift == 0 ? 1 : 1ull << (shift - 1);
-  const bool up = mode == reference::kNearest ? low > half || (low == half && (kept & 1) != 0) : low != 0 && mode == (negative ? reference::kDown : reference::kUp);
+  const bool up = mode == reference::kNearest
+                      ? low > half || (low == half && (kept & 1) != 0)
+                      : low != 0 && mode == (negative ? reference::kDown : reference::kUp);
   kept += up;
   const double result = std::ldexp(static_cast<double>(kept), shift);
   return negative ? -result : result;
 }
 
 void check_conversions(emulate::Run& run) {
-  std::vector<double> x{0.0, -0.0, 0.5, -0.5, 1.5, 2.5, -2.5, 0.75, 1e-40, -1e-40, INFINITY, -INFINITY, NAN, 3e9, -3e9, 1e30, -1e30, 255.5, -1.0};
+  std::vector<double> x{0.0,      -0.0,      0.5, -0.5, 1.5,  2.5,  -2.5,  0.75,  1e-40, -1e-40,
+                        INFINITY, -INFINITY, NAN, 3e9,  -3e9, 1e30, -1e30, 255.5, -1.0};
   for (int bit : {7, 8, 15, 16, 31, 32, 63, 64}) {
     for (double offset : {-1.0, -0.5, 0.0, 0.5, 1.0}) {
       x.push_back(std::ldexp(1.0, bit) + offset);
@@ -332,15 +355,18 @@ void check_conversions(emulate::Run& run) {
   to_integers<<<1, count>>>(run.buffer("x", x), words, count);
   const std::vector<u64> integers = run.host(words);
   int n = 0;
-#define EXPECT_INTEGER(name, From, To)                                                                             \
-  for (Mode mode : kModes) {                                                                                       \
-    for (int i = 0; i < count; ++i) {                                                                              \
-      const To expected = reference::integer<To>(static_cast<From>(x[i]), mode, sizeof(To) == 8 || sizeof(From) == 8);          \
-      const To got = static_cast<To>(integers[n * count + i]);                                                     \
-      if (got != expected)                                                                                         \
-        run.expect(false, reference::text(#name, std::to_string(x[i]) + " in rounding " + std::to_string(mode), u64(got), u64(expected))); \
-    }                                                                                                              \
-    ++n;                                                                                                           \
+#define EXPECT_INTEGER(name, From, To)                                                                   \
+  for (Mode mode : kModes) {                                                                             \
+    for (int i = 0; i < count; ++i) {                                                                    \
+      const To expected =                                                                                \
+          reference::integer<To>(static_cast<From>(x[i]), mode, sizeof(To) == 8 || sizeof(From) == 8);   \
+      const To got = static_cast<To>(integers[n * count + i]);                                           \
+      if (got != expected)                                                                               \
+        run.expect(false,                                                                                \
+                   reference::text(#name, std::to_string(x[i]) + " in rounding " + std::to_string(mode), \
+                                   u64(got), u64(expected)));                                            \
+    }                                                                                                    \
+    ++n;                                                                                                 \
   }
   TO_INTEGERS(EXPECT_INTEGER)
 
@@ -356,17 +382,19 @@ void check_conversions(emulate::Run& run) {
   of_integers<<<1, count>>>(run.buffer("whole", whole), numbers, count);
   const std::vector<double> got = run.host(numbers);
   n = 0;
-#define EXPECT_FLOAT(name, From)                                                                                     \
-  for (Mode mode : kModes) {                                                                                         \
-    for (int i = 0; i < count; ++i) {                                                                                \
-      const From value = static_cast<From>(whole[i]);                                                                             \
-      const bool negative = std::is_signed_v<From> && static_cast<long long>(value) < 0;                                                                         \
-      const double expected = rounded_integer(negative, negative ? 0 - u64(value) : u64(value), #name[std::strlen(#name) - 1] == 't' ? 24 : 53, mode); \
-      if (got[n * count + i] != expected || std::signbit(got[n * count + i]) != negative)                            \
-        run.expect(false, std::string(#name) + " of " + reference::hex(u64(value)) + " in rounding " + std::to_string(mode) + " is " + \
-                              std::to_string(got[n * count + i]) + ", expected " + std::to_string(expected));        \
-    }                                                                                                                \
-    ++n;                                                                                                             \
+#define EXPECT_FLOAT(name, From)                                                                       \
+  for (Mode mode : kModes) {                                                                           \
+    for (int i = 0; i < count; ++i) {                                                                  \
+      const From value = static_cast<From>(whole[i]);                                                  \
+      const bool negative = std::is_signed_v<From> && static_cast<long long>(value) < 0;               \
+      const double expected = rounded_integer(negative, negative ? 0 - u64(value) : u64(value),        \
+                                              #name[std::strlen(#name) - 1] == 't' ? 24 : 53, mode);   \
+      if (got[n * count + i] != expected || std::signbit(got[n * count + i]) != negative)              \
+        run.expect(false, std::string(#name) + " of " + reference::hex(u64(value)) + " in rounding " + \
+                              std::to_string(mode) + " is " + std::to_string(got[n * count + i]) +     \
+                              ", expected " + std::to_string(expected));                               \
+    }                                                                                                  \
+    ++n;                                                                                               \
   }
   OF_INTEGERS(EXPECT_FLOAT)
 }
@@ -433,8 +461,36 @@ void check_kernel(emulate::Run& run) {
   const float near = static_cast<float>(third);
   const float below = near < third ? near : std::nextafter(near, 0.0f);
   run.expect_equal("results", run.host(results),
-                   std::vector<double>{0, 0.25, 1, 0, 1, 1 + 0x1p-23, -1, 1 + 0x1p-23, -1.5, 0.1, -7, static_cast<double>(std::nextafter(below, 1.0f)),
-                                       static_cast<double>(below), 0, 0, -1, -1, 2, -1, 7, 2, 0.2, 0.5, 0, 1, 1, 1, 2, -0.5, 1000});
+                   std::vector<double>{0,
+                                       0.25,
+                                       1,
+                                       0,
+                                       1,
+                                       1 + 0x1p-23,
+                                       -1,
+                                       1 + 0x1p-23,
+                                       -1.5,
+                                       0.1,
+                                       -7,
+                                       static_cast<double>(std::nextafter(below, 1.0f)),
+                                       static_cast<double>(below),
+                                       0,
+                                       0,
+                                       -1,
+                                       -1,
+                                       2,
+                                       -1,
+                                       7,
+                                       2,
+                                       0.2,
+                                       0.5,
+                                       0,
+                                       1,
+                                       1,
+                                       1,
+                                       2,
+                                       -0.5,
+                                       1000});
 
   const std::vector<float> x{0.125f, 0.5f, 0.75f, 1.25f, 1.5f, 0.1f};
   const int count = static_cast<int>(x.size());

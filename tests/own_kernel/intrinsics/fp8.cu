@@ -23,7 +23,8 @@ __global__ void to_bytes(const float* x, u8* results, int count) {
   results[2 * count + i] = __nv_cvt_float_to_fp8(x[i], __NV_SATFINITE, __NV_E5M2);
   results[3 * count + i] = __nv_cvt_float_to_fp8(x[i], __NV_NOSAT, __NV_E5M2);
   results[4 * count + i] = __nv_fp8_e4m3(x[i]).__x;
-  results[5 * count + i] = static_cast<u8>(__nv_cvt_float2_to_fp8x2(float2{1.0f, x[i]}, __NV_NOSAT, __NV_E4M3) >> 8);
+  results[5 * count + i] =
+      static_cast<u8>(__nv_cvt_float2_to_fp8x2(float2{1.0f, x[i]}, __NV_NOSAT, __NV_E4M3) >> 8);
   results[6 * count + i] = static_cast<u8>(__nv_fp8x2_e5m2(float2{x[i], 1.0f}).__x);
   results[7 * count + i] = static_cast<u8>(__nv_fp8x4_e4m3(float4{1.0f, 2.0f, 3.0f, x[i]}).__x >> 24);
 }
@@ -37,7 +38,9 @@ __global__ void halves_to_bytes(const u16* bits, u8* results, int count) {
   results[2 * count + i] = __nv_cvt_bfloat16raw_to_fp8(bfloat16, __NV_SATFINITE, __NV_E4M3);
   results[3 * count + i] = __nv_fp8_e5m2(bfloat16).__x;
   results[4 * count + i] = static_cast<u8>(__nv_fp8x2_e4m3(__halves2half2(__half(1.0f), half)).__x >> 8);
-  results[5 * count + i] = static_cast<u8>(__nv_fp8x4_e5m2(__halves2bfloat162(bfloat16, bfloat16), __halves2bfloat162(bfloat16, bfloat16)).__x >> 16);
+  results[5 * count + i] = static_cast<u8>(
+      __nv_fp8x4_e5m2(__halves2bfloat162(bfloat16, bfloat16), __halves2bfloat162(bfloat16, bfloat16)).__x >>
+      16);
 }
 __global__ void from_bytes(float* results, int* integers) {
   const int i = static_cast<int>(threadIdx.x);
@@ -63,10 +66,13 @@ int expected_byte(const Format& format, long double x, bool saturates) {
   const int infinity = static_cast<int>(format.infinity);
   return (bits & 0x7f) == infinity && saturates ? bits - 1 : bits;
 }
-void expect_byte(emulate::Run& run, const Format& format, const char* what, long double x, bool saturates, u8 got) {
+void expect_byte(emulate::Run& run, const Format& format, const char* what, long double x, bool saturates,
+                 u8 got) {
   const int wanted = expected_byte(format, x, saturates);
   const bool right = wanted == -1 ? (got & 0x7fu) > 0x7eu : got == wanted;
-  if (!right) run.expect(false, reference::text(what, std::to_string(static_cast<double>(x)), got, static_cast<u32>(wanted)));
+  if (!right)
+    run.expect(false,
+               reference::text(what, std::to_string(static_cast<double>(x)), got, static_cast<u32>(wanted)));
 }
 
 void check_kernel(emulate::Run& run) {
@@ -74,7 +80,8 @@ void check_kernel(emulate::Run& run) {
   for (const Format& format : {reference::kE4m3, reference::kE5m2}) {
     for (u32 bits = 0; bits <= format.infinity; ++bits) {
       const auto value = static_cast<float>(reference::magnitude(format, bits));
-      const auto tie = static_cast<float>((reference::magnitude(format, bits) + reference::magnitude(format, bits + 1)) / 2);
+      const auto tie = static_cast<float>(
+          (reference::magnitude(format, bits) + reference::magnitude(format, bits + 1)) / 2);
       for (float y : {value, tie, std::nextafter(tie, 0.0f), std::nextafter(tie, HUGE_VALF)}) {
         x.push_back(y);
         x.push_back(-y);
@@ -121,15 +128,22 @@ void check_kernel(emulate::Run& run) {
   const std::vector<float> values = run.host(numbers);
   const std::vector<int> whole = run.host(integers);
   for (u32 bits = 0; bits < 256; ++bits) {
-    const Format* formats[] = {&reference::kE4m3, &reference::kE5m2, &reference::kE5m2, &reference::kE4m3, &reference::kE5m2};
+    const Format* formats[] = {&reference::kE4m3, &reference::kE5m2, &reference::kE5m2, &reference::kE4m3,
+                               &reference::kE5m2};
     for (u32 row = 0; row < 5; ++row) {
       const auto expected = static_cast<float>(reference::value(*formats[row], bits));
       const float is = values[256 * row + bits];
-      const bool right = std::isnan(expected) ? std::isnan(is) : is == expected && std::signbit(is) == std::signbit(expected);
-      run.expect(right, "the number of byte " + std::to_string(bits) + " in row " + std::to_string(row) + " is " + std::to_string(is));
+      const bool right = std::isnan(expected) ? std::isnan(is)
+                                              : is == expected && std::signbit(is) == std::signbit(expected);
+      run.expect(right, "the number of byte " + std::to_string(bits) + " in row " + std::to_string(row) +
+                            " is " + std::to_string(is));
     }
-    const int first = reference::integer<int>(reference::value(reference::kE4m3, bits), reference::kZero, false);
-    const int second = reference::integer<u8>(reference::value(reference::kE5m2, bits), reference::kZero, false);
-    run.expect(whole[bits] == first && whole[256 + bits] == second, "the integer of byte " + std::to_string(bits) + " is " + std::to_string(whole[bits]) + " and " + std::to_string(whole[256 + bits]));
+    const int first =
+        reference::integer<int>(reference::value(reference::kE4m3, bits), reference::kZero, false);
+    const int second =
+        reference::integer<u8>(reference::value(reference::kE5m2, bits), reference::kZero, false);
+    run.expect(whole[bits] == first && whole[256 + bits] == second,
+               "the integer of byte " + std::to_string(bits) + " is " + std::to_string(whole[bits]) +
+                   " and " + std::to_string(whole[256 + bits]));
   }
 }

@@ -1,5 +1,5 @@
-// Rounding by search: the neighbours of a number among all bit patterns of a format, and the one that the rounding
-// takes. Slow, and nothing here is shared with the emulator.
+// Rounding by search: the neighbours of a number among all bit patterns of a format, and the one that the
+// rounding takes. Slow, and nothing here is shared with the emulator.
 #pragma once
 
 #include <cmath>
@@ -33,7 +33,9 @@ inline long double magnitude(const Format& format, unsigned bits) {
 inline long double value(const Format& format, unsigned bits) {
   const unsigned sign = 1u << (format.bits - 1);
   const unsigned positive = bits & (sign - 1);
-  long double result = positive > format.infinity ? NAN : positive == format.infinity ? INFINITY : magnitude(format, positive);
+  long double result = positive > format.infinity    ? NAN
+                       : positive == format.infinity ? INFINITY
+                                                     : magnitude(format, positive);
   if (format.bits == 8 && format.infinity == 0x7f && positive == 0x7f) result = NAN;
   return (bits & sign) != 0 ? -result : result;
 }
@@ -63,7 +65,10 @@ inline int rounded(const Format& format, long double x, Mode mode) {
 template <typename T>
 T integer(long double x, Mode mode, bool nan_is_highest_bit) {
   if (std::isnan(x)) return nan_is_highest_bit ? static_cast<T>(T{1} << (8 * sizeof(T) - 1)) : T{0};
-  const long double whole = mode == kNearest ? std::rint(x) : mode == kZero ? std::trunc(x) : mode == kDown ? std::floor(x) : std::ceil(x);
+  const long double whole = mode == kNearest ? std::rint(x)
+                            : mode == kZero  ? std::trunc(x)
+                            : mode == kDown  ? std::floor(x)
+                                             : std::ceil(x);
   const T least = static_cast<T>(-1) < T{0} ? static_cast<T>(T{1} << (8 * sizeof(T) - 1)) : T{0};
   const T most = static_cast<T>(~least);
   if (whole <= static_cast<long double>(least)) return least;
@@ -71,9 +76,11 @@ T integer(long double x, Mode mode, bool nan_is_highest_bit) {
   return static_cast<T>(whole);
 }
 
-inline std::string text(const char* what, const std::string& operands, unsigned long long got, unsigned long long expected) {
+inline std::string text(const char* what, const std::string& operands, unsigned long long got,
+                        unsigned long long expected) {
   char result[300];
-  std::snprintf(result, sizeof result, "%s of %s is %#llx, expected %#llx", what, operands.c_str(), got, expected);
+  std::snprintf(result, sizeof result, "%s of %s is %#llx, expected %#llx", what, operands.c_str(), got,
+                expected);
   return result;
 }
 inline std::string hex(unsigned long long value) {
