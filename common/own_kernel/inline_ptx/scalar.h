@@ -9,6 +9,7 @@
 #include <cmath>
 #include <limits>
 
+#include "emulator/instrument/rounding.h"
 #include "gemm/problem/types.h"
 #include "own_kernel/inline_ptx/values.h"
 
@@ -150,21 +151,15 @@ inline T abs(T a, unsigned flags) {
         flags, [](auto x) { return std::fabs(x); }, a);
   }
 }
-/// One rounding: for types of 16 bits, too, whose products and sums are exact in binary64.
+/// One rounding, for types of 16 bits as well.
 template <typename T>
 inline T fma(T a, T b, T c, unsigned flags) {
   if constexpr (kIsPair<T>) {
     return {fma(a.low, b.low, c.low, flags), fma(a.high, b.high, c.high, flags)};
   } else if constexpr (kIsNarrow<T>) {
-    const double exact =
-        static_cast<double>(static_cast<float>(a)) * static_cast<double>(static_cast<float>(b)) +
-        static_cast<double>(static_cast<float>(c));
-    auto rounded = static_cast<float>(exact);  // to odd, so that the second rounding sees what is below
-    if (std::isfinite(rounded) && static_cast<double>(rounded) != exact &&
-        (std::bit_cast<u32>(rounded) & 1u) == 0)
-      rounded = std::nextafter(
-          rounded, static_cast<float>(exact > static_cast<double>(rounded) ? INFINITY : -INFINITY));
-    return T(finished(rounded, flags));
+    const double odd =
+        emulator::fma_to_odd(static_cast<float>(a), static_cast<float>(b), static_cast<float>(c));
+    return T(finished(static_cast<float>(T::rounded(odd, emulator::Rounding::kNearest)), flags));
   } else {
     return lanes(
         flags, [](auto x, auto y, auto z) { return std::fma(x, y, z); }, a, b, c);
@@ -481,16 +476,16 @@ inline double exact(const T& value) {
     return static_cast<double>(value);
   }
 }
-inline double to_integer(double x, Rounding rounding) {
+inline emulator::Rounding direction(Rounding rounding) {
   switch (rounding) {
     case Rounding::kZero:
-      return std::trunc(x);
+      return emulator::Rounding::kZero;
     case Rounding::kDown:
-      return std::floor(x);
+      return emulator::Rounding::kDown;
     case Rounding::kUp:
-      return std::ceil(x);
+      return emulator::Rounding::kUp;
     default:
-      return std::nearbyint(x);
+      return emulator::Rounding::kNearest;
   }
 }
 /// The neighbour of a number of a narrower type, away from zero or towards it.
@@ -506,20 +501,14 @@ inline D neighbour(D x, bool upwards) {
 }
 template <typename D>
 inline D narrowed(double x, const Conversion& how) {
-  const auto to_type = [](double value) { return D(static_cast<float>(value)); };
   D result = D{};
-  if constexpr (std::is_same_v<D, double>) {
-    result = x;
+  if constexpr (kIsNarrow<D>) {
+    result = D::rounded(x, direction(how.rounding));
+  } else if constexpr (std::is_same_v<D, float>) {
+    result = emulator::with_rounding(
+        direction(how.rounding), [](double value) { return static_cast<float>(value); }, x);
   } else {
-    result = to_type(x);
-  }
-  const double got = exact(result);
-  if (std::isfinite(x) && got != x) {
-    const bool too_large = got > x;
-    const bool down = how.rounding == Rounding::kDown || (how.rounding == Rounding::kZero && x > 0);
-    const bool up = how.rounding == Rounding::kUp || (how.rounding == Rounding::kZero && x < 0);
-    if (down && too_large) result = neighbour(result, false);
-    if (up && !too_large) result = neighbour(result, true);
+    result = x;
   }
   if (how.finite && std::isinf(exact(result)) && !std::isnan(x)) result = neighbour(result, x < 0);
   return result;
@@ -532,19 +521,21 @@ inline D convert(const A& value, const Conversion& how) {
     return static_cast<D>(
         std::clamp<Wide>(value, std::numeric_limits<D>::min(), std::numeric_limits<D>::max()));
   } else if constexpr (std::is_integral_v<D>) {
-    const double x = to_integer(exact(value), how.rounding);
-    if (std::isnan(x)) return 0;
-    if (x <= static_cast<double>(std::numeric_limits<D>::min())) return std::numeric_limits<D>::min();
-    if (x >= static_cast<double>(std::numeric_limits<D>::max())) return std::numeric_limits<D>::max();
-    return static_cast<D>(x);
+    if constexpr (std::is_same_v<A, double>) {
+      return emulator::integer_of<D>(value, direction(how.rounding));
+    } else {
+      return emulator::integer_of<D>(static_cast<float>(value), direction(how.rounding));
+    }
   } else if constexpr (std::is_integral_v<A>) {
     if constexpr (std::is_floating_point_v<D>) {
-      if (how.rounding == Rounding::kNearest) return static_cast<D>(value);
+      return emulator::converted<D>(value, direction(how.rounding));
+    } else {
+      return narrowed<D>(emulator::integer_to_odd(value), how);
     }
-    return narrowed<D>(static_cast<double>(value), how);
   } else {
     double x = exact(value);
-    if (std::is_same_v<D, A> && how.rounding != Rounding::kNone) x = to_integer(x, how.rounding);
+    if (std::is_same_v<D, A> && how.rounding != Rounding::kNone)
+      x = emulator::to_integer(x, direction(how.rounding));
     if (how.relu && !(x > 0) && !std::isnan(x)) x = 0;
     if (how.saturates) x = x > 0 ? std::min(x, 1.0) : 0;
     return narrowed<D>(x, how);
