@@ -150,16 +150,17 @@ inline unsigned __match_any_sync(unsigned mask, T value, emulator::Where where =
   static_assert(sizeof(T) == 4 || sizeof(T) == 8, "a match compares 4 or 8 bytes");
   std::uint64_t bits = 0;
   std::memcpy(&bits, &value, sizeof value);
-  return emulator::warp_match("__match_any_sync", mask, bits, where);
+  return emulator::warp_match("__match_any_sync", mask, bits, where).equal;
 }
-/// The mask when all its lanes have the same value, otherwise 0.
+/// The mask, without lanes that have returned, when all its lanes have the same value; otherwise 0.
 template <typename T>
 inline unsigned __match_all_sync(unsigned mask, T value, int* all,
                                  emulator::Where where = emulator::Where::here()) {
   std::uint64_t bits = 0;
   std::memcpy(&bits, &value, sizeof value);
-  *all = emulator::warp_match("__match_all_sync", mask, bits, where) == mask;
-  return *all ? mask : 0;
+  const emulator::Match match = emulator::warp_match("__match_all_sync", mask, bits, where);
+  *all = match.equal == match.all;
+  return *all ? match.all : 0;
 }
 
 // Addresses.

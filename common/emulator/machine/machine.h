@@ -166,6 +166,8 @@ struct Rendezvous {
   std::uint32_t arrived = 0;
   Where where;              // of the first lane
   bool same_place = false;  // .aligned: every lane executes the very same instruction
+  bool orders_memory = false;
+  void (*execute)(Rendezvous& rendezvous) = nullptr;
   std::array<Thread*, kWarpSize> lanes{};
   std::array<void*, kWarpSize> arguments{};
   std::optional<std::uint64_t> result{};  // of the lowest lane, where lanes exchange values
@@ -197,8 +199,18 @@ struct AlignedMeeting {
   int arrived = 0;                 // lanes
 };
 
+/// Lanes that come to one place in a group that is not yet closed, for __activemask and coalesced_threads.
+struct Gathering {
+  Where where;
+  std::uint32_t lanes = 0;
+  std::vector<Thread*> waiting;
+  std::shared_ptr<std::uint32_t> mask;  // the lanes, once it is closed
+};
+
 struct Warp {
   std::list<Rendezvous> open;
+  std::uint32_t exited = 0;  // lanes
+  std::list<Gathering> gatherings;
   std::deque<AlignedMeeting> aligned;
   std::uint64_t aligned_done = 0;
   Rounds rounds;
@@ -422,10 +434,18 @@ void note_pause(const char* what, Where where);
 int cta_barrier(const char* what, int predicate, Where where);
 
 /// Brings the lanes of `mask` together; the last one runs `execute` on the arguments of all (indexed by lane,
-/// nullptr where a lane is not named), then all go on. With `orders_memory` the lanes' accesses are ordered.
+/// nullptr where a lane does not take part), then all go on. With `orders_memory` the lanes' accesses are
+/// ordered. Lanes that have returned are not waited for, except at an .aligned instruction (`same_place`),
+/// which every thread of the warp executes; `execute` finds in `mask` those that have come.
 void warp_collective(const char* what, std::uint32_t mask, void* argument,
                      void (*execute)(Rendezvous& rendezvous), bool same_place, bool orders_memory,
                      Where where);
+
+/// The running thread returns from the kernel: instructions of its warp that waited only for it go on.
+void leave_warp(Thread& thread);
+/// The lanes of the warp that run together with the calling one: those that come to the same place meanwhile,
+/// or some of them. Each of them gets the same mask.
+std::uint32_t lanes_together(const char* what, Where where);
 
 /// CTAs with so much shared memory that an SM holds at once.
 int ctas_per_sm(const gemm::ptx::LaunchShape& shape, int shared_bytes);

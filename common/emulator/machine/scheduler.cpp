@@ -73,6 +73,7 @@ struct ThreadEntry {
       if (stores_same_value) [[unlikely]]
         settle_same_value();
       for (const auto& engine : gang.engines) engine->thread_exits(*thread);
+      leave_warp(*thread);
       const Cta& cta = *thread->cta;
       if (cta.exited + 1 == cta.thread_count && !cta.unwritten_read.empty()) {
         gang.fail("shared-uninitialised", cta.unwritten_read);

@@ -986,11 +986,11 @@ bool explain_flag(Report& report, const Thread& thread, Where where, Stamp earli
   return true;
 }
 
-unsigned ballot(const char* what, unsigned mask, int predicate, Where where) {
+Ballot ballot(const char* what, unsigned mask, int predicate, Where where) {
   struct Vote {
     int predicate;
-    unsigned result;
-  } vote{predicate, 0};
+    Ballot result;
+  } vote{predicate, {}};
   warp_collective(
       what, mask, &vote,
       [](Rendezvous& meeting) {
@@ -1000,28 +1000,13 @@ unsigned ballot(const char* what, unsigned mask, int predicate, Where where) {
             result |= 1u << lane;
         }
         for (unsigned lane = 0; lane < 32; ++lane) {
-          if (meeting.mask >> lane & 1) static_cast<Vote*>(meeting.arguments[lane])->result = result;
+          if (meeting.mask >> lane & 1)
+            static_cast<Vote*>(meeting.arguments[lane])->result = {result, meeting.mask};
         }
         meeting.result = result;
       },
       false, false, where);
   return vote.result;
-}
-
-unsigned active_mask(Where where) {
-  const Thread& thread = this_thread("__activemask", where);
-  const unsigned self = 1u << thread.lane();
-  Cta& cta = *thread.cta;
-  if (cta.gang->random.below(2) == 0) return self;
-  unsigned mask = self;
-  for (int lane = 0; lane < kWarpSize; ++lane) {
-    const int index = thread.warp() * kWarpSize + lane;
-    if (index < cta.thread_count &&
-        cta.threads[static_cast<std::size_t>(index)].state == ThreadState::kRunnable) {
-      mask |= 1u << lane;
-    }
-  }
-  return mask;
 }
 
 void shuffle_bytes(const char* what, Shuffle kind, unsigned mask, void* value, unsigned bytes, int operand,
@@ -1044,7 +1029,7 @@ void shuffle_bytes(const char* what, Shuffle kind, unsigned mask, void* value, u
     const char* what;
     Where where;
     std::uint64_t result;
-    int missing;  // the source lane that the mask does not name, or -1
+    int missing;  // the source lane that does not take part, or -1
   } exchange{value, bytes, kind, operand, width, what, where, 0, -1};
   warp_collective(
       what, mask, &exchange,
@@ -1086,7 +1071,9 @@ void shuffle_bytes(const char* what, Shuffle kind, unsigned mask, void* value, u
       false, false, where);
   if (exchange.missing >= 0) {
     fail("warp-shuffle",
-         Report("{} reads from lane {}, which the mask {:#x} does not name", what, exchange.missing, mask)
+         Report("{} reads from lane {}, which {}", what, exchange.missing,
+                mask >> exchange.missing & 1 ? std::string("has returned from the kernel")
+                                             : fmt::format("the mask {:#x} does not name", mask))
              .line("where", where.text())
              .line("by", name_thread(running_thread()))
              .rule("a value read from a lane that does not take part is undefined",

@@ -92,8 +92,11 @@ EMULATOR_NOT_INSTRUMENTED T atomic_update(T* address, const char* what, Where wh
   return old;
 }
 
-unsigned ballot(const char* what, unsigned mask, int predicate, Where where);
-unsigned active_mask(Where where);
+struct Ballot {
+  unsigned lanes = 0;   // whose predicate holds
+  unsigned voters = 0;  // lanes of the mask, without those that have returned
+};
+Ballot ballot(const char* what, unsigned mask, int predicate, Where where);
 
 enum class Shuffle { kIndex, kUp, kDown, kXor };
 /// Exchanges 4 or 8 raw bytes between lanes.

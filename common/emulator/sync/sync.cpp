@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <bit>
+#include <iterator>
+#include <memory>
 
 #include "emulator/machine/machine.h"
 #include "emulator/report/causes/k_tiles.h"
@@ -164,6 +166,43 @@ void note_round(Cta& cta, Warp& warp, const Rendezvous& meeting) {
   fail("livelock", report.str());
 }
 
+/// For which lanes the meeting waits. PTX ISA, "shfl.sync", "vote.sync", "match.sync", "redux.sync": until all
+/// non-exited threads that the mask names have executed it; of __syncwarp the CUDA C++ Programming Guide says
+/// the same. An .aligned instruction is executed by all threads of the warp.
+std::uint32_t awaited_lanes(const Warp& warp, const Rendezvous& meeting) {
+  return meeting.same_place ? meeting.mask : meeting.mask & ~warp.exited;
+}
+
+/// All that it waited for have come: by the last of them, or by a lane that returns from the kernel.
+void complete_meeting(Cta& cta, Warp& warp, std::list<Rendezvous>::iterator found) {
+  const Thread& thread = running_thread();
+  if (context.counters)
+    count_instruction(found->what, found->where, 1, static_cast<unsigned>(std::popcount(found->arrived)));
+  Rendezvous complete = *found;
+  warp.open.erase(found);
+  complete.mask = complete.arrived;
+  if (complete.execute) complete.execute(complete);
+  if (!complete.orders_memory) note_round(cta, warp, complete);
+  const int first_thread = thread.warp() * kWarpSize;
+  const int lanes_in_warp = std::min(kWarpSize, cta.thread_count - first_thread);
+  const std::uint32_t existing = lanes_in_warp == 32 ? 0xffffffffu : (1u << lanes_in_warp) - 1;
+  const auto for_lanes = [&](auto visit) {
+    for (std::uint32_t i = 0; i < 32; ++i) {
+      if (complete.mask >> i & 1) visit(*complete.lanes[i]);
+    }
+  };
+  if (complete.mask == existing) for_lanes([](Thread& lane) { lanes_converged(lane); });
+  if (complete.orders_memory) {
+    SyncObject order;
+    for_lanes([&](Thread& lane) { lane.release_into(order); });
+    for_lanes([&](Thread& lane) { lane.acquire_from(order); });
+    ++cta.gang->progress;
+  }
+  for_lanes([&](Thread& lane) {
+    if (&lane != &thread) cta.gang->make_runnable(lane);
+  });
+}
+
 }  // namespace
 
 void warp_collective(const char* what, std::uint32_t mask, void* argument,
@@ -230,41 +269,72 @@ void warp_collective(const char* what, std::uint32_t mask, void* argument,
                   &open);
       }
     }
-    warp.open.push_back({.what = what, .mask = mask, .arrived = 0, .where = where, .same_place = same_place});
+    warp.open.push_back({.what = what,
+                         .mask = mask,
+                         .where = where,
+                         .same_place = same_place,
+                         .orders_memory = orders_memory,
+                         .execute = execute});
     found = std::prev(warp.open.end());
   }
   Rendezvous& meeting = *found;
   meeting.arrived |= 1u << lane;
   meeting.lanes[lane] = &thread;
   meeting.arguments[lane] = argument;
-  if (meeting.arrived != mask) {
+  if (meeting.arrived != awaited_lanes(warp, meeting)) {
     cta.gang->block({.kind = WaitKind::kWarp, .what = what, .where = where, .mask = mask});
     return;
   }
+  complete_meeting(cta, warp, found);
+}
 
-  if (context.counters) count_instruction(what, where, 1, static_cast<unsigned>(std::popcount(mask)));
-  Rendezvous complete = meeting;
-  warp.open.erase(found);
-  if (execute) execute(complete);
-  if (!orders_memory) note_round(cta, warp, complete);
-  if (mask == existing) {
-    for (std::uint32_t i = 0; i < 32; ++i) {
-      if (mask >> i & 1) lanes_converged(*complete.lanes[i]);
-    }
+void leave_warp(Thread& thread) {
+  Cta& cta = *thread.cta;
+  Warp& warp = cta.warps[static_cast<std::size_t>(thread.warp())];
+  warp.exited |= 1u << thread.lane();
+  for (auto meeting = warp.open.begin(); meeting != warp.open.end();) {
+    const auto next = std::next(meeting);
+    if (meeting->arrived == awaited_lanes(warp, *meeting)) complete_meeting(cta, warp, meeting);
+    meeting = next;
   }
-  if (orders_memory) {
-    SyncObject order;
-    for (std::uint32_t i = 0; i < 32; ++i) {
-      if (mask >> i & 1) complete.lanes[i]->release_into(order);
-    }
-    for (std::uint32_t i = 0; i < 32; ++i) {
-      if (mask >> i & 1) complete.lanes[i]->acquire_from(order);
-    }
-    ++cta.gang->progress;
+}
+
+std::uint32_t lanes_together(const char* what, Where where) {
+  // Any lanes of a warp may run together, and all of them may; what holds for each choice is that the lanes
+  // chosen execute the instruction at the same time, so that all of them get the same mask.
+  constexpr std::uint32_t kMany = 16;
+  constexpr std::uint32_t kFew = 3;
+  Thread& thread = this_thread(what, where);
+  Cta& cta = *thread.cta;
+  Gang& gang = *cta.gang;
+  Warp& warp = cta.warps[static_cast<std::size_t>(thread.warp())];
+  const std::uint32_t self = 1u << thread.lane();
+  for (Gathering& open : warp.gatherings) {
+    if (open.where.packed() != where.packed() && open.where.text() != where.text()) continue;
+    open.lanes |= self;
+    open.waiting.push_back(&thread);
+    const std::shared_ptr<std::uint32_t> mask = open.mask;
+    gang.block({.kind = WaitKind::kWarp, .what = what, .where = where, .mask = open.lanes});
+    return *mask;
   }
-  for (std::uint32_t i = 0; i < 32; ++i) {
-    if ((mask >> i & 1) && complete.lanes[i] != &thread) cta.gang->make_runnable(*complete.lanes[i]);
-  }
+  warp.gatherings.push_back({.where = where, .lanes = self, .mask = std::make_shared<std::uint32_t>(0u)});
+  const auto gathering = std::prev(warp.gatherings.end());
+  const auto others_may_come = [&] {
+    for (int lane = 0; lane < kWarpSize; ++lane) {
+      const auto index = static_cast<std::size_t>(thread.warp() * kWarpSize + lane);
+      if (index < cta.threads.size() && &cta.threads[index] != &thread &&
+          cta.threads[index].state == ThreadState::kRunnable)
+        return true;
+    }
+    return false;
+  };
+  const std::uint32_t turns = gang.random.below(2) == 0 ? kMany : gang.random.below(kFew);
+  for (std::uint32_t i = 0; i < turns && others_may_come(); ++i) gang.yield();
+  const std::uint32_t mask = gathering->lanes;
+  *gathering->mask = mask;
+  for (Thread* const waiting : gathering->waiting) gang.make_runnable(*waiting);
+  warp.gatherings.erase(gathering);
+  return mask;
 }
 
 }  // namespace emulator
