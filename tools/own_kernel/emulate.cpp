@@ -1,5 +1,6 @@
 // The program that tools/emulate makes of a kernel's file: runs the file's check_kernel under many schedules.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <chrono>
@@ -118,6 +119,8 @@ void declare(CLI::App& app, Options& options) {
 struct Speed {
   std::map<std::string, std::size_t> work;
   double cpu_seconds = 0;
+  std::size_t expectations = 0;
+  std::uint64_t launches = 0;
 };
 
 /// Host code that calls exit() ends this schedule, not the program: emulate-cc redirects the call to
@@ -149,7 +152,11 @@ void run_host_code(emulate::Run& run) {
     ~Running() { host_code.is_running = false; }
   } running;
   // NOLINTNEXTLINE(cert-err52-cpp)
-  if (setjmp(host_code.end) == 0) emulate::detail::run_once(run);
+  if (setjmp(host_code.end) == 0) {
+    emulate::detail::run_once(run);
+  } else {
+    run.expect(true, {});  // main has ended with exit(0), or the sentence is the one below
+  }
   if (!host_code.ending.empty())
     throw emulate::Mismatch(fmt::format("the host code ended with {}", host_code.ending));
 }
@@ -162,9 +169,12 @@ void run_once(const Options& options, Speed& speed) {
   const HostWatch watch(options.seconds);
   emulate::Run run(options.seed, true);
   const double before = emulator::cpu_seconds_of_grids();
+  const std::uint64_t launches_before = emulator::launches_so_far();
   emulator::forget_allocations();
   run_host_code(run);
   speed.cpu_seconds += emulator::cpu_seconds_of_grids() - before;
+  speed.expectations += run.expectations();
+  speed.launches += emulator::launches_so_far() - launches_before;
   for (const auto& [unit, count] : run.work()) speed.work[unit] += count;
   if (const std::string sentence = emulator::take_host_access(); !sentence.empty())
     throw harness::Error(sentence);
@@ -200,6 +210,19 @@ int trace(const Options& options) {
   return harness::kExitOk;
 }
 
+/// What was found, and what nobody has looked at.
+std::string verdict(const Options& options, const Speed& speed) {
+  if (speed.launches == 0) return "no kernel was launched, so nothing was checked";
+  std::string text = speed.expectations > 0
+                         ? "no rule is broken, and the results are right"
+                         : "no rule is broken; the results were not looked at, because check_kernel calls "
+                           "none of the functions run.expect, run.expect_equal, run.expect_close and "
+                           "run.expect_gemm";
+  if (!options.allow.empty())
+    text += fmt::format("; not checked, as --allow says: {}", fmt::join(options.allow, ", "));
+  return text;
+}
+
 int check(const Options& options) {
   const std::vector<Schedule> schedules = schedules_of(options);
   const auto begin = std::chrono::steady_clock::now();
@@ -224,9 +247,9 @@ int check(const Options& options) {
   }
   const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - begin;
   if (options.counters) fmt::print("{}", harness::fitted_table(harness::take_emulator_counters().table));
-  fmt::print("{} on {} SMs: no rule is broken, and the results are right ({:.1f} s)\n",
+  fmt::print("{} on {} SMs: {} ({:.1f} s)\n",
              harness::counted(options.counters ? 1 : schedules.size(), "schedule"), options.sms,
-             passed.count());
+             verdict(options, speed), passed.count());
   for (const auto& [unit, count] : speed.work) {
     fmt::print("{:.0f} {} a second of CPU: {} in {:.2f} s of launches\n",
                static_cast<double>(count) / std::max(speed.cpu_seconds, 1e-6), unit, count,

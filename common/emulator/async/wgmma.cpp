@@ -1000,6 +1000,7 @@ Accumulator& take_registers(Warpgroup& warpgroup, WgmmaInstruction& instruction,
   accumulator.registers[me] = d;
   accumulator.poison[me] = poison;
   ++accumulator.holders;
+  running_thread().may_hold_poison = true;
   if (++thread.in_flight == 1) trap_poison();
   return accumulator;
 }

@@ -65,7 +65,7 @@ inline void __stwt(T* address, T value, emulator::Where where = emulator::Where:
 }
 
 inline void __threadfence_system(emulator::Where where = emulator::Where::here()) {
-  emulator::fence(emulator::Scope::kDevice, "__threadfence_system", where);
+  emulator::fence(emulator::Scope::kDevice, "__threadfence_system", where, emulator::FenceOrder::kSequential);
 }
 
 // Scoped atomics: one device, so the device's scope is the system's. The emulator takes an atomic of the

@@ -33,7 +33,7 @@
 // Published kernels access arrays of __shared__ memory in 16 bytes without saying alignas, and compilers for
 // GPUs place them so.
 #undef __shared__
-#define __shared__ __attribute__((aligned(16))) thread_local
+#define __shared__ __attribute__((aligned(16), used)) thread_local
 
 #define CUDART_VERSION 13000
 #define CUDART_CB

@@ -99,6 +99,9 @@ struct Thread {
   std::uint64_t fence_where = 0;  // Where::packed of the latest of device scope
   std::uint32_t fence_time = 0;   // `time` behind it
   VectorClock seen_device, seen_cta;
+  // For Fence-SC (memory/atomics.h): what comes before some fence.sc before here, and what came before one
+  // that a write of a flag followed, which has been read before here. By any thread.
+  VectorClock sequential_past, sequential_seen;
   /// What atomic loads of global memory saw, of other threads: the latest. See AtomicAccess::saw().
   struct Seen {
     Stamp writer = 0;
@@ -129,6 +132,8 @@ struct Thread {
 
   /// Inside a hook of the compiler's instrumentation, through which no exception passes.
   bool in_hook = false;
+  /// It has had registers that wgmma or tcgen05.ld was still writing, and may have copied them.
+  bool may_hold_poison = false;
 
   int warp() const { return static_cast<int>(index) / kWarpSize; }
   int lane() const { return static_cast<int>(index) % kWarpSize; }
@@ -278,6 +283,7 @@ struct Grid {
   bool single_os_thread = false;
   int os_threads = 1;
   std::uint64_t gangs = 1;
+  std::chrono::steady_clock::time_point began = std::chrono::steady_clock::now();
   std::atomic<int> waiting{0};      // gangs that poll for long (memory/co_residency.h)
   bool overlaps = false;            // grids that were launched before may still run (sync/dependent_launch.h)
   std::atomic<bool> waited{false};  // griddepcontrol.wait, by any thread
@@ -393,7 +399,6 @@ class Gang {
   bool favour_warps_ = false;
   std::size_t live_ = 0;
   std::uint64_t switches_ = 0;
-  std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
   std::uint64_t spins_ = 0;
   bool starved_ = false;
   std::uint64_t progress_seen_ = 0;
@@ -416,8 +421,8 @@ inline Thread& running_thread() {
 }
 
 inline void Gang::block(const Wait& wait) {
-  if (stores_same_value) [[unlikely]]
-    settle_same_value();
+  if (store_is_open) [[unlikely]]
+    settle_store();
   running_thread().wait =
       wait;  // here, where the compiler sees its members: a copy of what was just written stalls
   suspend_waiting();

@@ -57,6 +57,7 @@ struct Watch {
   int quiet_ticks = 0;
   int ticks_allowed = 0;
   double stall_seconds = 0;
+  std::atomic<bool> ticked{false};
   bool faulted = false;
   Fault fault;
 };
@@ -65,6 +66,7 @@ constinit thread_local Watch watch;
 void tick(int, siginfo_t*, void* machine) {
   const int error = errno;
   Watch& w = watch;
+  w.ticked.store(true, std::memory_order_relaxed);
   const std::uint64_t switches = w.switches.load(std::memory_order_relaxed);
   if (!w.in_fiber.load(std::memory_order_relaxed) || switches != w.seen) {
     w.seen = switches;
@@ -187,6 +189,12 @@ WatchTimer::WatchTimer(double stall_seconds) {
 
 WatchTimer::~WatchTimer() {
   if (made_) timer_delete(timer_);
+}
+
+bool watch_has_ticked() {
+  if (!watch.ticked.load(std::memory_order_relaxed)) return false;
+  watch.ticked.store(false, std::memory_order_relaxed);
+  return true;
 }
 
 void watch_fiber_begins() {

@@ -27,8 +27,9 @@ namespace emulator {
 
 /// What a word that atomics touch has told in this launch.
 struct FlagWord {
-  VectorClock device;  // released by fences of device scope
-  VectorClock cta;     // released by fences of CTA scope: only the parts of the same CTA count
+  VectorClock device;      // released by fences of device scope
+  VectorClock cta;         // released by fences of CTA scope: only the parts of the same CTA count
+  VectorClock sequential;  // before a fence.sc that comes before a write of the word
   AtomicWriter writer;
   bool changed = false;  // in this launch
 
@@ -78,7 +79,7 @@ struct FlagWord {
   std::vector<Store> stores;  // and updates: the latest of each thread
   std::vector<Load> loads;
   /// What these were before a store that is not known yet to change the value.
-  VectorClock device_before, cta_before;
+  VectorClock device_before, cta_before, sequential_before;
 };
 
 /// What the launch before has left in a word.
@@ -442,7 +443,7 @@ std::string written_neighbours(const void* address, const Thread& thread) {
       name_address(polled), list, keys.size(), name_address(*lowest), name_address(*highest), outside);
 }
 
-void fence(Scope scope, const char* what, Where where) {
+void fence(Scope scope, const char* what, Where where, FenceOrder order) {
   Thread& thread = this_thread(what, where);
   if (context.counters) count_instruction(what, where, 0, 1);
   // Acquire what relaxed atomics have seen.
@@ -451,6 +452,10 @@ void fence(Scope scope, const char* what, Where where) {
     thread.clock.join_only(thread.cta->key, thread.seen_cta);
     thread.seen_device.clear();
     thread.seen_cta.clear();
+    if (order == FenceOrder::kSequential) {
+      thread.clock.join(thread.sequential_seen);
+      thread.sequential_seen.clear();
+    }
   } else {
     thread.clock.join_only(thread.cta->key, thread.seen_device);
     thread.clock.join_only(thread.cta->key, thread.seen_cta);
@@ -460,6 +465,7 @@ void fence(Scope scope, const char* what, Where where) {
   thread.release_into(snapshot);
   if (scope == Scope::kDevice) {
     thread.fenced_device = snapshot.clock;
+    if (order == FenceOrder::kSequential) thread.sequential_past.join(snapshot.clock);
   }
   thread.fenced_cta = std::move(snapshot.clock);
   if (scope == Scope::kDevice) {
@@ -509,6 +515,7 @@ AtomicAccess::AtomicAccess(const void* address, unsigned bytes, const char* what
   if (kind == AtomicKind::kStore) {
     flag.device_before = std::exchange(flag.device, {});
     flag.cta_before = std::exchange(flag.cta, {});
+    flag.sequential_before = flag.sequential;  // later writes in coherence order count as well
   }
   flag_ = &flag;
   where_ = where;
@@ -525,6 +532,10 @@ AtomicAccess::AtomicAccess(const void* address, unsigned bytes, const char* what
     flag.cta.join_only(thread.cta->key, thread.fenced_cta);
     flag.cta.unshare();
   }
+  if (kind != AtomicKind::kLoad && !thread.sequential_past.empty()) {
+    flag.sequential.join(thread.sequential_past);
+    flag.sequential.unshare();
+  }
   if (kind == AtomicKind::kLoad) {
     FlagWord::Load& load = entry_of(flag.loads, thread.stamp());
     load = {.stamp = thread.stamp(), .where = where, .what = what, .number = ++loads_so_far};
@@ -535,6 +546,7 @@ AtomicAccess::AtomicAccess(const void* address, unsigned bytes, const char* what
     if (thread.fence_time != 0 && thread.fence_time != thread.time) {  // it has met others since
       store.fence = Where::from_packed(thread.fence_where);
       store.knew = thread.clock;
+      store.knew.raise_base(thread.cta->key, thread.base);
       store.knew.unshare();
     }
     if (kind == AtomicKind::kUpdate) {
@@ -550,6 +562,10 @@ AtomicAccess::AtomicAccess(const void* address, unsigned bytes, const char* what
     }
   }
   if (kind == AtomicKind::kStore) return;
+  if (!flag.sequential.empty()) {
+    thread.sequential_seen.join(flag.sequential);
+    thread.sequential_seen.unshare();
+  }
   if (!flag.device.empty()) {
     thread.seen_device.join(flag.device);
     thread.seen_device.unshare();
@@ -594,6 +610,7 @@ void AtomicAccess::changed() {
 void AtomicAccess::repeated(std::uint64_t value) {
   flag_->device.meet(flag_->device_before);
   flag_->cta.meet(flag_->cta_before);
+  flag_->sequential = std::move(flag_->sequential_before);
   FlagWord::Store& store = entry_of(flag_->stores, running_thread().stamp());
   store.repeats = value != 0;
   store.old = !flag_->changed;
@@ -941,7 +958,9 @@ bool explain_flag(Report& report, const Thread& thread, Where where, Stamp earli
   if (!store.device.covers(earlier) && store.knew.covers(earlier)) {
     report.missing(
         "a release: {} at {} orders nothing before it, and the latest fence before it, at {}, comes before "
-        "the {} at {}. A __threadfence() goes between, after the barrier",
+        "the barrier (or the acquire) by which its thread knows of the {} at {}. A __threadfence() goes "
+        "between that and the store; or every thread that writes executes one before the barrier, and every "
+        "thread that reads one after it has waited",
         store.what, store.where.text(), store.fence.text(), earlier_reads ? "read" : "write",
         earlier_where.text());
     return true;

@@ -32,6 +32,8 @@ void order_cta(Cta& cta) {
   VectorClock others;
   bool any_others = false;
   VectorClock execution;
+  VectorClock past;
+  VectorClock seen;
   for (Thread& thread : cta.threads) {
     base = std::max(base, thread.time + 1);
     thread.clock.forget(cta.key);
@@ -40,12 +42,16 @@ void order_cta(Cta& cta) {
       any_others = true;
     }
     if (!thread.execution.empty()) execution.join(thread.execution);
+    if (!thread.sequential_past.empty()) past.join(thread.sequential_past);
+    if (!thread.sequential_seen.empty()) seen.join(thread.sequential_seen);
   }
   for (Thread& thread : cta.threads) {
     thread.base = base;
     thread.time = base;
     if (any_others) thread.clock = others;
     if (!execution.empty()) thread.execution = execution;
+    if (!past.empty()) thread.sequential_past = past;
+    if (!seen.empty()) thread.sequential_seen = seen;
   }
   Context& c = context;
   c.base = base;
@@ -166,9 +172,9 @@ void note_round(Cta& cta, Warp& warp, const Rendezvous& meeting) {
   fail("livelock", report.str());
 }
 
-/// For which lanes the meeting waits. PTX ISA, "shfl.sync", "vote.sync", "match.sync", "redux.sync": until all
-/// non-exited threads that the mask names have executed it; of __syncwarp the CUDA C++ Programming Guide says
-/// the same. An .aligned instruction is executed by all threads of the warp.
+/// For which lanes the meeting waits. PTX ISA, "shfl.sync", "vote.sync", "match.sync", "redux.sync": until
+/// all non-exited threads that the mask names have executed it; of __syncwarp the CUDA C++ Programming Guide
+/// says the same. An .aligned instruction is executed by all threads of the warp.
 std::uint32_t awaited_lanes(const Warp& warp, const Rendezvous& meeting) {
   return meeting.same_place ? meeting.mask : meeting.mask & ~warp.exited;
 }

@@ -71,7 +71,7 @@ inline void __syncwarp(unsigned mask = 0xffffffffu, emulator::Where where = emul
 // CUDA C++ Programming Guide, "Memory Fence Functions".
 
 inline void __threadfence(emulator::Where where = emulator::Where::here()) {
-  emulator::fence(emulator::Scope::kDevice, "__threadfence", where);
+  emulator::fence(emulator::Scope::kDevice, "__threadfence", where, emulator::FenceOrder::kSequential);
 }
 inline void __threadfence_block(emulator::Where where = emulator::Where::here()) {
   emulator::fence(emulator::Scope::kCta, "__threadfence_block", where);

@@ -1304,6 +1304,19 @@ bool explain_phase_used_twice(Report& report, const Gang& gang, const LoadRecord
 
 }  // namespace
 
+bool explain_read_before_copy(Report& report, const Cta& target, const Mbarrier& signalled, Stamp reader,
+                              Where read_at) {
+  if (stamp_cta(reader) != target.key) return false;
+  const Thread& thread = target.threads[stamp_thread(reader)];
+  if (last_wait(thread, signalled) != nullptr) return false;
+  report.missing(
+      "a wait at {} before the read at {}: {} has never waited there. The bytes held nothing when it read "
+      "them, so what it wants is what this copy brings. Every thread that reads waits, not only the one that "
+      "copies (or a barrier of the CTA follows that one's wait)",
+      name_mbarrier(signalled), read_at.text(), name_thread(target.gang->grid, reader));
+  return true;
+}
+
 void explain_overwrite(Report& report, const Thread& thread, const LoadRecord& load, const Cta& target,
                        const LoadRecord* before, Stamp reader, Where read_at) {
   const Gang& gang = *thread.cta->gang;

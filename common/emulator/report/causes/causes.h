@@ -10,6 +10,10 @@ namespace emulator {
 /// A load by `thread`, which signals load.barrier, overwrites bytes that `reader` may still be reading.
 /// `before`: the load that brought them, or nullptr. Adds which arrivals ended the phase that the thread
 /// waited for, and what is missing.
+/// A load overwrites bytes that `reader` has read, and that held nothing then: it should have waited for this
+/// very load. False where it has waited at the mbarrier.
+bool explain_read_before_copy(Report& report, const Cta& target, const Mbarrier& signalled, Stamp reader,
+                              Where read_at);
 void explain_overwrite(Report& report, const Thread& thread, const LoadRecord& load, const Cta& target,
                        const LoadRecord* before, Stamp reader, Where read_at);
 
