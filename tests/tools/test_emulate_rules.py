@@ -77,7 +77,7 @@ class Memory(Rules):
 
     def test_one_value_that_several_warps_store(self):
         text = ("__global__ void k(const int* x, int* found) {\n  if (x[threadIdx.x] > 0) %s;\n}\n"
-                + CHECK % ("1, 128", 'run.buffer("x", std::vector<int>(128, 1)), run.buffer<int>("found", 1)'))
+                + CHECK % ("1, 128", 'run.buffer("x", std::vector<int>(128, 1)), run.buffer("found", std::vector<int>(1))'))
         self.reports(text % "*found = 1", "global-race", "an atomic store (atomicExch, cuda::atomic_ref or a volatile pointer) is no race")
         for store in ("atomicExch(found, 1)", "*(volatile int*)found = 1"):
             self.passes(text % store)
@@ -159,7 +159,7 @@ class Verdict(Rules):
     def test_a_long_launch_ends_after_the_given_time(self):
         text = ("__global__ void k(const float* x, float* out, int n) {\n  float sum = 0;\n  for (int i = 0; i < n; ++i) sum += x[i % 256];\n"
                 "  out[threadIdx.x] = sum;\n}\n"
-                + CHECK % ("1, 256", 'run.buffer("x", std::vector<float>(256)), run.buffer<float>("out", 256), 300000'))
+                + CHECK % ("1, 256", 'run.buffer("x", std::vector<float>(256)), run.buffer<float>("out", 256), 1000000'))
         report = self.reports(text, "livelock", "the kernel still runs after 1 s", arguments=("--seconds", "1"))
         self.assertTrue(re.search("it does not end, or it has more to do than that", report))
 

@@ -1265,11 +1265,12 @@ namespace {
 namespace {
 
 /// Reports it where the value is that of registers of a tcgen05.ld; else returns.
-void explain_tensor_poison(const Thread& thread, const std::string& headline, std::uint32_t value) {
+void explain_tensor_poison(const Thread& thread, const std::string& headline, std::uint32_t value,
+                           std::optional<Where> where = {}) {
   HopperEngine* const engine = thread.cta->gang->hopper;
   if (engine == nullptr || !engine->tcgen05) return;
   Report report(headline);
-  report.line("by", name_thread(thread));
+  where ? report.at(*where, thread) : report.line("by", name_thread(thread));
   if (engine->tcgen05->explain_poison(report, thread, value)) engine->fail("tcgen05-ld-not-waited", report);
 }
 
@@ -1278,7 +1279,8 @@ void explain_tensor_poison(const Thread& thread, const std::string& headline, st
 void fail_poisoned(const char* what, std::uint32_t value, Where where) {
   const Thread& thread = this_thread(what, where);
   ignore_poison();
-  explain_tensor_poison(thread, fmt::format("{} of a register that tcgen05.ld had not filled", what), value);
+  explain_tensor_poison(thread, fmt::format("{} of a register that tcgen05.ld had not filled", what), value,
+                        where);
   Report report("{} of an accumulator that wgmma had not finished when it was read", what);
   report.at(where, thread);
   fail_read(thread, hopper_engine(what, where), report, value);

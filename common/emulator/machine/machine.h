@@ -446,7 +446,8 @@ void warp_collective(const char* what, std::uint32_t mask, void* argument,
                      void (*execute)(Rendezvous& rendezvous), bool same_place, bool orders_memory,
                      Where where);
 
-/// The running thread returns from the kernel: instructions of its warp that waited only for it go on.
+/// The running thread returns from the kernel: what waited only for it goes on, instructions of its warp and,
+/// with the rule barrier-divergence off, a barrier of its CTA.
 void leave_warp(Thread& thread);
 /// The lanes of the warp that run together with the calling one: those that come to the same place meanwhile,
 /// or some of them. Each of them gets the same mask.

@@ -645,6 +645,7 @@ void Gang::stuck() {
     if (const std::string line = engine->describe(); !line.empty()) report.block(line);
   }
   report.rule(sentence, source);
+  if (rule == "barrier-divergence") report.course_rule(CourseRule::kBarrierDivergence);
   failure_ = std::make_unique<Failure>(Failure{rule, report.str()});
 }
 

@@ -29,6 +29,7 @@ enum class CourseRule : std::uint8_t {
   kProxyFenceAfterRead,
   kProxyFenceByReader,
   kWarpSynchronous,
+  kBarrierDivergence,
 };
 
 struct CourseRuleEntry {
@@ -113,6 +114,10 @@ inline constexpr std::array kCourseRules{
     CourseRuleEntry{CourseRule::kWarpSynchronous, "warp-synchronous",
                     "no lane reads through volatile what another lane of its warp has stored there, with "
                     "nothing between the two that orders them",
+                    "docs/emulator/stricter-rules.md", true},
+    CourseRuleEntry{CourseRule::kBarrierDivergence, "barrier-divergence",
+                    "all threads of a CTA come to the same __syncthreads, also threads that have nothing to "
+                    "do and warps in other branches",
                     "docs/emulator/stricter-rules.md", true},
 };
 

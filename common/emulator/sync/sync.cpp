@@ -16,12 +16,13 @@
 namespace emulator {
 namespace {
 
-[[noreturn]] void fail_different_places(const Cta& cta, const char* what, Where where) {
+[[noreturn]] void fail_different_places(const Cta& cta, const char* what, Where where, bool one_warp) {
   Report report("threads of one CTA meet at different {} in the source", what);
   report.block(places_of_threads(cta));
   report.line("and", "{} arrives at {} {}", name_thread(running_thread()), where.text(), what);
   report.rule("in conditional code a barrier is allowed only if all threads of the CTA take the same way",
               "CUDA C++ Programming Guide, \"Synchronization Functions\"");
+  if (!one_warp) report.course_rule(CourseRule::kBarrierDivergence);
   fail("barrier-divergence", report.str());
 }
 
@@ -68,27 +69,28 @@ std::vector<std::uint32_t> lanes_of(std::uint32_t mask) {
 
 }  // namespace
 
-int cta_barrier(const char* what, int predicate, Where where) {
-  Thread& thread = this_thread(what, where);
-  if (context.counters) count_instruction(what, where, thread.lane() == 0, 1);
-  Cta& cta = *thread.cta;
+namespace {
+
+/// The line number tells two places apart, and so does the kind of barrier; the same inlined helper is one
+/// place. PTX ISA, "barrier": warps arrive at a barrier, wherever that is in the source; the lanes of a warp
+/// execute the same one.
+void check_places(const Cta& cta, const char* what, Where where) {
+  const auto elsewhere = [&](const Thread* thread) {
+    return thread->wait.where.packed() != where.packed() && thread->wait.where.text() != where.text();
+  };
+  const auto mate_elsewhere = [&](const Thread* thread) {
+    return thread->warp() == running_thread().warp() && elsewhere(thread);
+  };
+  const std::vector<Thread*>& waiting = cta.barrier.waiting;
+  const bool strict = course_rule_on(CourseRule::kBarrierDivergence);
+  if (strict ? !elsewhere(waiting.front()) : std::none_of(waiting.begin(), waiting.end(), mate_elsewhere))
+    return;
+  fail_different_places(cta, what, where, std::any_of(waiting.begin(), waiting.end(), mate_elsewhere));
+}
+
+/// All threads have come that the barrier waits for.
+void complete_barrier(Cta& cta, const char* what, Where where) {
   CtaBarrier& barrier = cta.barrier;
-  if (!barrier.waiting.empty()) {
-    const Wait& first = barrier.waiting.front()->wait;
-    // The line number tells two places apart, and so does the kind of barrier; the same
-    // inlined helper is one place.
-    if (first.where.packed() != where.packed() && first.where.text() != where.text()) {
-      fail_different_places(cta, what, where);
-    }
-  }
-  if (timeline_on())
-    log_together(OperationKind::kCtaBarrier, static_cast<std::uint32_t>(cta.thread_count), 0, 0, where);
-  if (predicate) ++barrier.count;
-  if (static_cast<int>(barrier.waiting.size()) + 1 < cta.thread_count) {
-    barrier.waiting.push_back(&thread);
-    cta.gang->block({.kind = WaitKind::kCtaBarrier, .what = what, .where = where});
-    return barrier.result;
-  }
   if (!cta.unwritten_read.empty()) fail("shared-uninitialised", cta.unwritten_read);
   order_cta(cta);
   end_barrier_interval(cta, what, where);
@@ -99,6 +101,30 @@ int cta_barrier(const char* what, int predicate, Where where) {
   barrier.result = barrier.count;
   barrier.count = 0;
   ++cta.gang->progress;
+}
+
+/// How many threads a barrier of the CTA waits for. PTX ISA, "barrier": for non-exited threads.
+int awaited_threads(const Cta& cta) {
+  return cta.thread_count - (course_rule_on(CourseRule::kBarrierDivergence) ? 0 : cta.exited);
+}
+
+}  // namespace
+
+int cta_barrier(const char* what, int predicate, Where where) {
+  Thread& thread = this_thread(what, where);
+  if (context.counters) count_instruction(what, where, thread.lane() == 0, 1);
+  Cta& cta = *thread.cta;
+  CtaBarrier& barrier = cta.barrier;
+  if (!barrier.waiting.empty()) check_places(cta, what, where);
+  if (timeline_on())
+    log_together(OperationKind::kCtaBarrier, static_cast<std::uint32_t>(cta.thread_count), 0, 0, where);
+  if (predicate) ++barrier.count;
+  if (static_cast<int>(barrier.waiting.size()) + 1 < awaited_threads(cta)) {
+    barrier.waiting.push_back(&thread);
+    cta.gang->block({.kind = WaitKind::kCtaBarrier, .what = what, .where = where});
+    return barrier.result;
+  }
+  complete_barrier(cta, what, where);
   cta.gang->yield();  // the last one to arrive has no right to go on first
   return barrier.result;
 }
@@ -302,6 +328,12 @@ void leave_warp(Thread& thread) {
     const auto next = std::next(meeting);
     if (meeting->arrived == awaited_lanes(warp, *meeting)) complete_meeting(cta, warp, meeting);
     meeting = next;
+  }
+  const std::vector<Thread*>& at_barrier = cta.barrier.waiting;
+  if (!course_rule_on(CourseRule::kBarrierDivergence) && !at_barrier.empty() &&
+      static_cast<int>(at_barrier.size()) == awaited_threads(cta) - 1) {
+    const Wait wait = at_barrier.front()->wait;
+    complete_barrier(cta, wait.what, wait.where);
   }
 }
 

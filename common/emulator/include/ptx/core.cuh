@@ -61,8 +61,7 @@ inline int __syncthreads_or(int predicate, emulator::Where where = emulator::Whe
   return emulator::cta_barrier("__syncthreads_or", predicate, where) != 0;
 }
 inline int __syncthreads_and(int predicate, emulator::Where where = emulator::Where::here()) {
-  return emulator::cta_barrier("__syncthreads_and", predicate, where) ==
-         emulator::running_thread().cta->thread_count;
+  return emulator::cta_barrier("__syncthreads_and", predicate == 0, where) == 0;
 }
 inline void __syncwarp(unsigned mask = 0xffffffffu, emulator::Where where = emulator::Where::here()) {
   emulator::warp_collective("__syncwarp", mask, nullptr, nullptr, false, true, where);
