@@ -283,7 +283,6 @@ struct Grid {
   bool single_os_thread = false;
   int os_threads = 1;
   std::uint64_t gangs = 1;
-  std::chrono::steady_clock::time_point began = std::chrono::steady_clock::now();
   std::atomic<int> waiting{0};      // gangs that poll for long (memory/co_residency.h)
   bool overlaps = false;            // grids that were launched before may still run (sync/dependent_launch.h)
   std::atomic<bool> waited{false};  // griddepcontrol.wait, by any thread
@@ -386,7 +385,7 @@ class Gang {
   Thread* pick();
   bool complete_something();
   bool let_time_pass();
-  void check_time();
+  void check_time(double passed);
   void suspend_waiting();
   void stuck();
   bool all_in_circles(Thread& polled);
@@ -399,6 +398,7 @@ class Gang {
   bool favour_warps_ = false;
   std::size_t live_ = 0;
   std::uint64_t switches_ = 0;
+  std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
   std::uint64_t spins_ = 0;
   bool starved_ = false;
   std::uint64_t progress_seen_ = 0;

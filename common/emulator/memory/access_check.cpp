@@ -536,6 +536,7 @@ std::string flag_advice(const Conflict& conflict, Where where) {
                                         Where::from_packed(conflict.held_where))))) {
     // They have told what is missing.
   } else if (space[0] == 'g' && stamp_cta(conflict.stamp) != thread.cta->key &&
+             !explain_cluster_scope(report, thread, conflict.stamp) &&
              !explain_flag(report, thread, where, conflict.stamp, Where::from_packed(conflict.where),
                            conflict.earlier, access) &&
              both_write) {
