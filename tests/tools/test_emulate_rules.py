@@ -130,6 +130,16 @@ class Copies(Rules):
         self.assertIn("256 bytes from in + 256", report)
         self.assertRegex(report, r"missing  a wait (at|for phase 0 \(parity 0\) of) mbarrier __shared__ bar \+ 0.* has never waited")
 
+    def test_a_stage_that_was_not_released(self):
+        text = ("#include <cuda/pipeline>\n__global__ void k(const int* in, int* out) {\n  __shared__ int s[2][64];\n"
+                "  auto pipe = cuda::make_pipeline();\n  for (int i = 0; i < 4; ++i) {\n    pipe.producer_acquire();\n"
+                "    cuda::memcpy_async(&s[i & 1][threadIdx.x], &in[i * 64 + threadIdx.x], sizeof(int), pipe);\n    pipe.producer_commit();\n"
+                "    pipe.consumer_wait();\n    out[i * 64 + threadIdx.x] = s[i & 1][threadIdx.x];\n#ifndef KEPT\n    pipe.consumer_release();\n#endif\n"
+                "  }\n}\n" + CHECK % ("1, 64", 'run.buffer("in", std::vector<int>(256, 1)), run.buffer<int>("out", 256)'))
+        self.passes(text)
+        self.reports(text, "cp-async-read-before-wait", "missing  pipeline::consumer_wait() for the stage of this copy", "consumer_release() comes",
+                     arguments=("-D", "KEPT"))
+
     def test_threads_that_leave_a_barrier(self):
         text = ("#include <cuda/barrier>\n__global__ void k(int* out) {\n  __shared__ cuda::barrier<cuda::thread_scope_block> bar;\n"
                 "  __shared__ int s[64];\n  const int t = threadIdx.x;\n  if (t == 0) init(&bar, 64);\n  __syncthreads();\n  if (t >= 40) {\n"
