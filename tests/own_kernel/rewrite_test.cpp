@@ -8,19 +8,32 @@
 
 namespace {
 
-using emulate::Backend;
 using emulate::Refused;
 using emulate::rewrite;
+using emulate::rewrite_preprocessed;
 
 const std::string kCheck = "void check_kernel(emulate::Run&) {}\n";
 
+std::string replaced(std::string text, const std::string& from, const std::string& to) {
+  for (std::size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size()))
+    text.replace(at, from.size(), to);
+  return text;
+}
+
+/// What the preprocessor would make of it, as far as these texts need it.
+std::string preprocessed(const std::string& text) {
+  std::string result = replaced(rewrite(text, "k.cu"), "#line 1 \"k.cu\"", "# 1 \"k.cu\"");
+  result = replaced(result, "__shared__", "__attribute__((aligned(16))) thread_local");
+  return replaced(result, "__cluster_dims__(kC, 1, 1)", "__attribute__((emulator_cluster_dims(kC, 1, 1)))");
+}
+
 std::string emulated(const std::string& text) {
-  return rewrite(text + kCheck, "k.cu", Backend::kEmulator);
+  return rewrite_preprocessed(preprocessed(text + kCheck));
 }
 
 std::string refusal(const std::string& text) {
   try {
-    rewrite(text, "k.cu", Backend::kEmulator);
+    rewrite_preprocessed(preprocessed(text));
   } catch (const Refused& refused) {
     return refused.what();
   }
@@ -49,35 +62,67 @@ TEST_CASE("template arguments and shifts inside a launch stay what they are", "[
   CHECK(contains(text, "; })(1 << 3);"));
 }
 
-TEST_CASE("the cast of a kernel to a void pointer goes where its parameters are needed", "[emulator]") {
+TEST_CASE("a cast to a void pointer writes down what kernel it is of", "[emulator]") {
   const std::string kernel = "__global__ void k(int);\n";
   CHECK(
       contains(emulated(kernel + "void f() { cudaLaunchCooperativeKernel((void *)k, 1, 32, arguments); }\n"),
-               "cudaLaunchCooperativeKernel(k, 1, 32, arguments);"));
-  CHECK(contains(emulated(kernel + "void f() { cudaFuncSetAttribute((void *)k, 1, 32); }\n"),
-                 "((void *)k, 1, 32);"));
+               "cudaLaunchCooperativeKernel(::emulator_cuda::VoidCast<void *>() ->* k, 1, 32, arguments);"));
+  CHECK(contains(emulated(kernel + "auto p = reinterpret_cast<const void*>(&k);\n"),
+                 "auto p = ::emulator_cuda::VoidCast<const void*>() ->* (&k);"));
+  const std::string other = "int n = sizeof(void*); void g(void*) noexcept; void h() { free((void*)(p)); }\n";
+  CHECK(contains(emulated(kernel + other), other));
 }
 
-TEST_CASE("inline PTX is refused with the name of the instruction, and what to write instead", "[emulator]") {
-  const auto instead = [](const std::string& instruction) {
-    const std::string sentence = refusal("__global__ void k() {\n  asm volatile(\"" + instruction +
-                                         " [%0];\" :: \"l\"(p));\n}\n" + kCheck);
-    const std::string begin =
-        "k.cu:2: inline PTX does not run on the emulator, here '" + instruction + "'; write ";
-    CHECK(sentence.rfind(begin, 0) == 0);
-    return sentence.substr(std::min(begin.size(), sentence.size()));
-  };
-  CHECK(contains(instead("st.async.weak.shared::cluster"), "cuda::ptx::st_async"));
-  CHECK(contains(instead("red.async.relaxed.cluster"), "cuda::ptx::red_async"));
-  CHECK(contains(instead("red.global.add.u32"), "atomicAdd"));
-  CHECK(contains(instead("tensormap.replace.tile.rank"), "cuda::ptx::tensormap_*"));
-  CHECK(contains(instead("fence.proxy.tensormap::generic.acquire.gpu"), "cuda::ptx::fence*"));
-  CHECK(contains(instead("bar.red.popc.u32"), "gemm::ptx::bar_red_*"));
-  CHECK(contains(instead("bar.sync"), "gemm::ptx::bar_sync"));
-  CHECK(contains(instead("prefetch.tensormap"), "gemm::ptx::prefetch_tensormap"));
-  CHECK(contains(instead("prefetch.global.L2"), "\"ptx/prefetch.cuh\""));
-  CHECK(contains(instead("cp.async.bulk.prefetch.L2.global"), "\"ptx/prefetch.cuh\""));
-  CHECK(contains(instead("cp.async.bulk.shared::cluster.global"), "cuda::ptx::cp_async_bulk"));
+TEST_CASE("inline PTX becomes calls, with the operands of its statement", "[emulator]") {
+  const std::string text = emulated(
+      "__global__ void k(unsigned* p) {\n  unsigned x = 1;\n  asm volatile(\"{ .reg .pred q; setp.ne.u32 q, "
+      "%1, 0;\\n\"\n"
+      "    \"@q add.u32 %0, %0, %2; }\" : \"+r\"(x) : \"r\"(p[2]), \"n\"(7) : \"memory\");\n  p[0] = "
+      "x;\n}\n");
+  CHECK(contains(text, "auto& ptx_0 = (x);"));
+  CHECK(contains(text, "auto ptx_1 = ::inline_ptx::as<::inline_ptx::u32>(p[2]);"));
+  CHECK(contains(text, "constexpr auto ptx_2 = ::inline_ptx::immediate(7);"));
+  CHECK(contains(text, "::inline_ptx::Compare::kNe"));
+  CHECK(contains(text, "if (::inline_ptx::as<bool>(ptx_q_0)) { ::inline_ptx::set(ptx_0, ::inline_ptx::add("));
+  CHECK(contains(text, "\n# 4 \"k.cu\"\n\n  p[0] = x;"));
+}
+
+TEST_CASE("an instruction that the emulator has not ends the run where it is reached", "[emulator]") {
+  CHECK(contains(
+      emulated("__global__ void k() { int x; asm(\"vset4.u32.u32.eq %0, 1, 2, 3;\" : \"=r\"(x)); }\n"),
+      "{ ::inline_ptx::untranslated(\"vset4.u32.u32.eq\", ::emulator::Where::here()); }"));
+  CHECK(contains(emulated("__global__ void k() { asm(\"mov.u32 %%envreg0, 1;\"); }\n"),
+                 "untranslated(\"the operand %%envreg0\""));
+}
+
+TEST_CASE("assembly of the host and names of declarations stay", "[emulator]") {
+  const std::string text =
+      "__global__ void k() {}\nint f() __asm__(\"g.h\");\nvoid h() { asm volatile(\"pause\" ::: \"memory\"); "
+      "}\n";
+  CHECK(contains(emulated(text), "__asm__(\"g.h\");"));
+  CHECK(contains(emulated(text), "asm volatile(\"pause\" ::: \"memory\");"));
+}
+
+TEST_CASE("what system headers have is left alone", "[emulator]") {
+  CHECK(contains(rewrite_preprocessed("# 1 \"/usr/x.h\" 1 3\nvoid f() { asm(\"trap;\"); }\n# 2 \"k.cu\" "
+                                      "2\nvoid g() { asm(\"trap;\"); }\n"),
+                 "void f() { asm(\"trap;\"); }"));
+}
+
+TEST_CASE("the statements of inline PTX are listed with what is not known of them", "[emulator]") {
+  const std::string list = emulate::list_ptx(
+      "# 1 \"k.cu\"\nvoid f(int x) {\n asm(\"add.u32 %0, %0, 1; trap;\" : \"+r\"(x));\n\n "
+      "asm(\"vset4.u32.u32.eq %0, 1, 2, 3;\" : \"=r\"(x));\n}\n");
+  CHECK(list == "k.cu:2: add.u32, trap\nk.cu:4: vset4.u32.u32.eq   not known: vset4.u32.u32.eq\n");
+}
+
+TEST_CASE("a kernel called gemm steps aside for the namespace of that name", "[emulator]") {
+  const std::string text = emulated(
+      "namespace gemm { int a; }\n__global__ void gemm(int);\nvoid f() { gemm<<<1, 1>>>(gemm::a); "
+      "n::gemm(1); }\n");
+  CHECK(contains(text, "namespace gemm { int a; }\n__global__ void gemm_(int);"));
+  CHECK(contains(text, "{ gemm_(emulator_values...); }"));
+  CHECK(contains(text, "(gemm::a); n::gemm_(1);"));
 }
 
 TEST_CASE("comments and literals are left alone", "[emulator]") {
@@ -91,7 +136,9 @@ TEST_CASE("dynamic shared memory in a function is a reference, in a namespace an
       emulated("__global__ void k() {\n  extern __shared__ __align__(1024) unsigned char memory[];\n}\n");
   CHECK(contains(inside, "unsigned char (&memory)[] = *static_cast<"));
   CHECK(!contains(inside, "extern __shared__"));
-  const std::string outside = "namespace a {\nextern __shared__ float memory[];\n__global__ void k() {}\n}\n";
+  const std::string outside =
+      "namespace a {\nextern __attribute__((aligned(16))) thread_local float memory[];\n__global__ void k() "
+      "{}\n}\n";
   CHECK(contains(emulated(outside), outside));
 }
 
@@ -107,36 +154,40 @@ TEST_CASE("the cluster of a kernel is told behind it", "[emulator]") {
 TEST_CASE("every line keeps its number", "[emulator]") {
   const std::string text = emulated(
       "__global__ void k() {\n  extern __shared__\n  float m[];\n}\nvoid f() { k<<<1,\n 2>>>(); }\n");
-  const std::size_t begin = text.find("#line 1 \"k.cu\"\n") + 15;
+  const std::size_t begin = text.find("# 1 \"k.cu\"\n") + 11;
   const std::size_t check = text.find("void check_kernel");
   CHECK(std::count(text.begin() + static_cast<std::ptrdiff_t>(begin),
                    text.begin() + static_cast<std::ptrdiff_t>(check), '\n') == 6);
 }
 
-TEST_CASE("a main is called where there is no check_kernel", "[emulator]") {
+TEST_CASE("a cluster of template parameters is told by the kernel", "[emulator]") {
   const std::string text =
-      rewrite("__global__ void k() {}\nint main() { return 0; }\n", "k.cu", Backend::kEmulator);
+      emulated("template <int kC> __global__ void __cluster_dims__(kC, 1, 1) k(int x) {\n  x = 1;\n}\n");
+  CHECK(
+      contains(text, "k(int x) { ::emulator_cuda::declare_cluster(kC, 1, 1);\n  x = 1;\n} [[maybe_unused]]"));
+  CHECK(contains(text, "emulator_cluster_0(\"k\");"));
+}
+
+TEST_CASE("dynamic shared memory may have more than one dimension", "[emulator]") {
+  CHECK(contains(emulated("__global__ void k() {\n  extern __shared__ float m[][32];\n}\n"),
+                 "float (&m)[][32] = *static_cast<"));
+}
+
+TEST_CASE("a main is called where there is no check_kernel", "[emulator]") {
+  const std::string text = rewrite("__global__ void k() {}\nint main() { return 0; }\n", "k.cu");
   CHECK(contains(text, "int emulate_main() { return 0; }"));
   CHECK(contains(text, "call_main(&::emulate_main, run)"));
 }
 
 TEST_CASE("a file for a GPU keeps its launches", "[emulator]") {
   const std::string text = "__global__ void k() {}\nvoid f() { k<<<1, 1>>>(); }\n" + kCheck;
-  CHECK(contains(rewrite(text, "k.cu", Backend::kGpu), text));
+  CHECK(contains(rewrite(text, "k.cu"), text));
 }
 
 TEST_CASE("what cannot be emulated is one sentence", "[emulator]") {
   CHECK(refusal("int main() {}\n") == "k.cu has no kernel: no function in it is __global__.");
   CHECK(contains(refusal("__global__ void k() {}\n"),
                  "k.cu has kernels and nothing that runs them: write 'void check_kernel"));
-  CHECK(refusal("__global__ void k() {\n  asm volatile(\"{\\n.reg .pred p;\\n mbarrier.try_wait.b64 p, "
-                "[%0];}\" :: \"r\"(1));\n}\n" +
-                kCheck) ==
-        "k.cu:2: inline PTX does not run on the emulator, here 'mbarrier.try_wait.b64'; write "
-        "cuda::ptx::mbarrier_* of <cuda/ptx>.");
-  CHECK(refusal("__global__ void k() {\n asm(\"frobnicate.b32 %0;\" :: \"r\"(1));\n}\n" + kCheck) ==
-        "k.cu:2: inline PTX does not run on the emulator, here 'frobnicate.b32'; the emulator has no such "
-        "instruction.");
   CHECK(refusal("__global__ void k() { asm volatile(\"\" ::: \"memory\"); }\n" + kCheck).empty());
   CHECK(refusal("__global__ void k() {}\nvoid f() { k<<<1, 1; }\n" + kCheck) ==
         "k.cu:2: a launch begins with <<< and has no >>>.");

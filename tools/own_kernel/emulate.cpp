@@ -1,13 +1,20 @@
 // The program that tools/emulate makes of a kernel's file: runs the file's check_kernel under many schedules.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <cerrno>
 #include <chrono>
 #include <csetjmp>
+#include <csignal>
+#include <cstdio>
 #include <cstdlib>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -223,27 +230,95 @@ std::string verdict(const Options& options, const Speed& speed) {
   return text;
 }
 
+/// Runs the schedule; a broken rule or a wrong result ends the process with its report.
+std::optional<int> run_schedule(const Options& options, const Schedule& schedule, const std::string& again,
+                                Speed& speed) {
+  control(options, schedule);
+  try {
+    run_once(options, speed);
+  } catch (const emulate::Mismatch& mismatch) {
+    harness::complain(fmt::format("wrong result: {}\n  again    {}\n", mismatch.what(), again));
+    if (const std::string clue = harness::take_emulator_clue(); !clue.empty())
+      harness::complain(fmt::format("  perhaps  {}\n", clue));
+    return harness::kExitMismatch;
+  } catch (const harness::EmulatorReport& report) {
+    throw harness::EmulatorReport(report.rule(), fmt::format("{}\n  again    {}", report.what(), again));
+  }
+  return std::nullopt;
+}
+
+/// The same in a process of its own: the file's variables begin with the values that they have when a program
+/// starts, in every schedule.
+std::optional<int> run_in_child(const Options& options, const Schedule& schedule, const std::string& again,
+                                const std::string& progress, Speed& speed) {
+  std::array<int, 2> pipe{};
+  std::fflush(nullptr);
+  if (::pipe(pipe.data()) != 0) return run_schedule(options, schedule, again, speed);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::close(pipe[0]);
+    Speed own;
+    if (const std::optional<int> status = run_schedule(options, schedule, again, own)) return status;
+    nlohmann::json told = {{"cpu_seconds", own.cpu_seconds},
+                           {"work", own.work},
+                           {"expectations", own.expectations},
+                           {"launches", own.launches}};
+    const std::string text = told.dump();
+    const bool is_told = ::write(pipe[1], text.data(), text.size()) == static_cast<ssize_t>(text.size());
+    std::fflush(nullptr);
+    std::_Exit(is_told ? harness::kExitOk : harness::kExitUsage);
+  }
+  ::close(pipe[1]);
+  if (child < 0) {
+    ::close(pipe[0]);
+    return run_schedule(options, schedule, again, speed);
+  }
+  std::string text;
+  int status = 0;
+  {
+    const harness::Progress shown(progress);
+    std::array<char, 4096> part{};
+    for (ssize_t bytes = 0; (bytes = ::read(pipe[0], part.data(), part.size())) != 0;) {
+      if (bytes > 0) text.append(part.data(), static_cast<std::size_t>(bytes));
+      if (bytes < 0 && errno != EINTR) break;
+    }
+    ::close(pipe[0]);
+    while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+    }
+  }
+  if (WIFSIGNALED(status)) {  // this process ends as the host code did
+    std::signal(WTERMSIG(status), SIG_DFL);
+    std::raise(WTERMSIG(status));
+  }
+  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) return WEXITSTATUS(status);
+  if (text.empty())
+    throw harness::Error("the host code ended the program and not by returning, exit() or abort()");
+  const nlohmann::json told = nlohmann::json::parse(text);
+  speed.cpu_seconds += told["cpu_seconds"].get<double>();
+  speed.expectations += told["expectations"].get<std::size_t>();
+  speed.launches += told["launches"].get<std::uint64_t>();
+  for (const auto& [unit, count] : told["work"].items()) speed.work[unit] += count.get<std::size_t>();
+  return std::nullopt;
+}
+
 int check(const Options& options) {
   const std::vector<Schedule> schedules = schedules_of(options);
+  const bool is_one = schedules.size() == 1 || options.counters;  // the counters are those of one run
   const auto begin = std::chrono::steady_clock::now();
   Speed speed;
-  for (std::size_t i = 0; i < schedules.size(); ++i) {
+  for (std::size_t i = 0; i < (is_one ? 1 : schedules.size()); ++i) {
     const Schedule& schedule = schedules[i];
     const std::string again = fmt::format("--schedule-seed {} --completion {} --sms {}", schedule.seed,
                                           name_of(schedule.completion), options.sms);
-    control(options, schedule);
-    try {
-      const harness::Progress progress(fmt::format("schedule {} of {}: {}", i + 1, schedules.size(), again));
-      run_once(options, speed);
-    } catch (const emulate::Mismatch& mismatch) {
-      harness::complain(fmt::format("wrong result: {}\n  again    {}\n", mismatch.what(), again));
-      if (const std::string clue = harness::take_emulator_clue(); !clue.empty())
-        harness::complain(fmt::format("  perhaps  {}\n", clue));
-      return harness::kExitMismatch;
-    } catch (const harness::EmulatorReport& report) {
-      throw harness::EmulatorReport(report.rule(), fmt::format("{}\n  again    {}", report.what(), again));
+    const std::string progress = fmt::format("schedule {} of {}: {}", i + 1, schedules.size(), again);
+    std::optional<int> status;
+    if (is_one) {
+      const harness::Progress shown(progress);
+      status = run_schedule(options, schedule, again, speed);
+    } else {
+      status = run_in_child(options, schedule, again, progress, speed);
     }
-    if (options.counters) break;  // the counters are those of one run
+    if (status) return *status;
   }
   const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - begin;
   if (options.counters) fmt::print("{}", harness::fitted_table(harness::take_emulator_counters().table));
@@ -276,6 +351,12 @@ extern "C" void emulator_abort() {
 
 int main(int argc, char** argv) {
   Options options;
+  // What follows -- is for the file's main.
+  for (int i = 1; i < argc; ++i) {
+    if (std::string_view(argv[i]) != "--") continue;
+    emulate::detail::arguments_of_main.assign(argv + i + 1, argv + argc);
+    argc = i;
+  }
   CLI::App app("Runs a kernel's file on the emulator, under many schedules.", "tools/emulate FILE.cu");
   declare(app, options);
   return harness::run_program(app, argc, argv, [&] {

@@ -52,15 +52,18 @@ inline T __ldlu(const T* address, emulator::Where where = emulator::Where::here(
   return gemm::ptx::ld_global(address, where);
 }
 template <typename T>
-inline void __stcs(T* address, T value, emulator::Where where = emulator::Where::here()) {
+inline void __stcs(T* address, std::type_identity_t<T> value,
+                   emulator::Where where = emulator::Where::here()) {
   gemm::ptx::st_global(address, value, where);
 }
 template <typename T>
-inline void __stcg(T* address, T value, emulator::Where where = emulator::Where::here()) {
+inline void __stcg(T* address, std::type_identity_t<T> value,
+                   emulator::Where where = emulator::Where::here()) {
   gemm::ptx::st_global(address, value, where);
 }
 template <typename T>
-inline void __stwt(T* address, T value, emulator::Where where = emulator::Where::here()) {
+inline void __stwt(T* address, std::type_identity_t<T> value,
+                   emulator::Where where = emulator::Where::here()) {
   gemm::ptx::st_global(address, value, where);
 }
 
@@ -150,7 +153,7 @@ inline unsigned __match_any_sync(unsigned mask, T value, emulator::Where where =
   static_assert(sizeof(T) == 4 || sizeof(T) == 8, "a match compares 4 or 8 bytes");
   std::uint64_t bits = 0;
   std::memcpy(&bits, &value, sizeof value);
-  return emulator::warp_match("__match_any_sync", mask, bits, where).equal;
+  return emulator::warp_match("__match_any_sync", mask, bits, where);
 }
 /// The mask, without lanes that have returned, when all its lanes have the same value; otherwise 0.
 template <typename T>
@@ -158,7 +161,7 @@ inline unsigned __match_all_sync(unsigned mask, T value, int* all,
                                  emulator::Where where = emulator::Where::here()) {
   std::uint64_t bits = 0;
   std::memcpy(&bits, &value, sizeof value);
-  const emulator::Match match = emulator::warp_match("__match_all_sync", mask, bits, where);
+  const emulator::Match match = emulator::match_lanes("__match_all_sync", mask, bits, where);
   *all = match.equal == match.all;
   return *all ? match.all : 0;
 }

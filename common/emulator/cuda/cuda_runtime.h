@@ -9,6 +9,8 @@
 // The names are CUDA's.
 // NOLINTBEGIN(readability-identifier-naming)
 
+#include <math.h>  // isnan and its kin without std::, as nvcc has them
+
 #include <algorithm>
 #include <cassert>
 #include <chrono>
@@ -17,6 +19,7 @@
 #include <cstdio>
 #include <cstring>
 #include <functional>
+#include <map>
 #include <string>
 #include <tuple>
 #include <type_traits>
@@ -34,8 +37,14 @@
 // GPUs place them so.
 #undef __shared__
 #define __shared__ __attribute__((aligned(16), used)) thread_local
+// An attribute that no compiler knows, for tools/own_kernel/rewrite.cpp.
+#undef __cluster_dims__
+#define __cluster_dims__(...) __attribute__((emulator_cluster_dims(__VA_ARGS__)))
 
 #define CUDART_VERSION 13000
+// By which helper headers know that this one was read.
+#define __CUDA_RUNTIME_H__
+#define __DRIVER_TYPES_H__
 #define CUDART_CB
 
 // ---- Errors: what the emulator refuses ends the run with a sentence, so that a call that returns has
@@ -49,6 +58,11 @@ enum cudaError_t {
   cudaErrorUnknown = 999
 };
 using cudaError = cudaError_t;
+inline constexpr cudaError_t cudaErrorInvalidDevice = static_cast<cudaError_t>(101);
+inline constexpr cudaError_t cudaErrorAssert = static_cast<cudaError_t>(710);
+inline constexpr cudaError_t cudaErrorPeerAccessAlreadyEnabled = static_cast<cudaError_t>(704);
+inline constexpr cudaError_t cudaErrorCooperativeLaunchTooLarge = static_cast<cudaError_t>(720);
+inline constexpr cudaError_t cudaErrorNotSupported = static_cast<cudaError_t>(801);
 inline cudaError_t cudaGetLastError() {
   return cudaSuccess;
 }
@@ -189,6 +203,19 @@ inline cudaError_t cudaEventDestroy(cudaEvent_t event) {
 inline cudaError_t cudaSetDevice(int) {
   return cudaSuccess;
 }
+inline cudaError_t cudaMemGetInfo(std::size_t* free_bytes, std::size_t* bytes) {
+  *free_bytes = *bytes = std::size_t{80} << 30;
+  return cudaSuccess;
+}
+/// Above 13010: libraries fill a bit of tensor maps themselves for older drivers.
+inline cudaError_t cudaDriverGetVersion(int* version) {
+  *version = 13020;
+  return cudaSuccess;
+}
+inline cudaError_t cudaRuntimeGetVersion(int* version) {
+  *version = CUDART_VERSION;
+  return cudaSuccess;
+}
 inline cudaError_t cudaGetDevice(int* device) {
   *device = 0;
   return cudaSuccess;
@@ -204,11 +231,36 @@ struct cudaDeviceProp {
   char name[256];
   int major, minor, multiProcessorCount, warpSize, maxThreadsPerBlock, maxThreadsPerMultiProcessor;
   std::size_t sharedMemPerBlock, sharedMemPerBlockOptin, sharedMemPerMultiprocessor, totalGlobalMem;
-  int regsPerBlock, l2CacheSize, cooperativeLaunch;
+  int regsPerBlock, regsPerMultiprocessor, l2CacheSize, cooperativeLaunch, concurrentKernels,
+      asyncEngineCount;
+  int maxThreadsDim[3], maxGridSize[3], maxBlocksPerMultiProcessor;
+  int canMapHostMemory, unifiedAddressing, managedMemory, concurrentManagedAccess, pageableMemoryAccess;
+  int integrated, memoryPoolsSupported, streamPrioritiesSupported, hostNativeAtomicSupported;
+  int memoryBusWidth, pciBusID, pciDeviceID, pciDomainID;
+  std::size_t totalConstMem, memPitch, textureAlignment;
 };
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device);
 enum cudaDeviceAttr {
+  cudaDevAttrMaxThreadsPerBlock = 1,
+  cudaDevAttrMaxSharedMemoryPerBlock = 8,
+  cudaDevAttrWarpSize = 10,
+  cudaDevAttrMaxRegistersPerBlock = 12,
+  cudaDevAttrClockRate = 13,
+  cudaDevAttrGpuOverlap = 15,
   cudaDevAttrMultiProcessorCount = 16,
+  cudaDevAttrIntegrated = 18,
+  cudaDevAttrCanMapHostMemory = 19,
+  cudaDevAttrComputeMode = 20,
+  cudaDevAttrConcurrentKernels = 31,
+  cudaDevAttrMemoryClockRate = 36,
+  cudaDevAttrL2CacheSize = 38,
+  cudaDevAttrMaxThreadsPerMultiProcessor = 39,
+  cudaDevAttrUnifiedAddressing = 41,
+  cudaDevAttrMaxSharedMemoryPerMultiprocessor = 81,
+  cudaDevAttrManagedMemory = 83,
+  cudaDevAttrPageableMemoryAccess = 88,
+  cudaDevAttrConcurrentManagedAccess = 89,
+  cudaDevAttrMemoryPoolsSupported = 115,
   cudaDevAttrComputeCapabilityMajor = 75,
   cudaDevAttrComputeCapabilityMinor = 76,
   cudaDevAttrMaxSharedMemoryPerBlockOptin = 97,
@@ -216,6 +268,7 @@ enum cudaDeviceAttr {
   cudaDevAttrClusterLaunch = 120
 };
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int device);
+enum cudaComputeMode { cudaComputeModeDefault, cudaComputeModeExclusive, cudaComputeModeProhibited };
 
 // ---- Functions and launches.
 
@@ -275,8 +328,8 @@ inline Config config(dim3 grid, dim3 block, std::size_t shared_bytes = 0, Stream
 template <typename... Parameters, typename... Arguments>
 void launch(void (*kernel)(Parameters...), gemm::ptx::LaunchShape shape, Arguments&&... arguments) {
   const void* handle = reinterpret_cast<const void*>(kernel);
-  prepare_launch(handle, shape);
   const std::tuple<Parameters...> values{static_cast<Parameters>(arguments)...};
+  prepare_launch(handle, shape, [&] { std::apply(kernel, values); });
   emulator::note_launch_arguments(&values, sizeof values);
   emulator::run_grid(
       shape, nullptr, [&] { std::apply(kernel, values); }, handle);
@@ -331,8 +384,8 @@ struct Launch : Config {
     static_assert(std::is_invocable_v<const ByName&, std::decay_t<Arguments>&...>,
                   "no kernel of this name takes these arguments");
     gemm::ptx::LaunchShape prepared = shape;
-    prepare_launch(handle, prepared);
     std::tuple<std::decay_t<Arguments>...> values(std::forward<Arguments>(arguments)...);
+    prepare_launch(handle, prepared, [&] { std::apply(by_name, values); });
     emulator::note_launch_arguments(&values, sizeof values);
     emulator::run_grid(
         prepared, nullptr, [&] { std::apply(by_name, values); }, handle);
@@ -376,13 +429,16 @@ enum cudaLaunchAttributeID {
   cudaLaunchAttributeIgnore = 0,
   cudaLaunchAttributeCooperative = 2,
   cudaLaunchAttributeClusterDimension = 4,
-  cudaLaunchAttributeProgrammaticStreamSerialization = 6
+  cudaLaunchAttributeProgrammaticStreamSerialization = 6,
+  cudaLaunchAttributePriority = 8,
+  cudaLaunchAttributePreferredClusterDimension = 11
 };
 union cudaLaunchAttributeValue {
   int cooperative;
   struct {
     unsigned x, y, z;
-  } clusterDim;
+  } clusterDim, preferredClusterDim;  // the preferred one is a wish, which the emulator does not grant
+  int priority;
   int programmaticStreamSerializationAllowed;
 };
 struct cudaLaunchAttribute {
@@ -420,6 +476,39 @@ void launch_by_address(void (*kernel)(Parameters...), const gemm::ptx::LaunchSha
   launch(kernel, shape, *static_cast<std::remove_reference_t<Parameters>*>(arguments[kIndex])...);
 }
 
+/// What is known of a kernel whose address has become a void pointer: how to launch it with arguments by
+/// address.
+using LaunchByAddress = std::function<void(const gemm::ptx::LaunchShape&, void**)>;
+inline std::map<const void*, LaunchByAddress>& kernels_by_address() {
+  static std::map<const void*, LaunchByAddress> kernels;
+  return kernels;
+}
+inline void launch_kernel_at(const void* kernel, const gemm::ptx::LaunchShape& shape, void** arguments) {
+  const auto found = kernels_by_address().find(kernel);
+  if (found == kernels_by_address().end())
+    refuse_launch(
+        "a launch of a kernel by a void pointer that was not made by a cast of the kernel in this file");
+  found->second(shape, arguments);
+}
+
+/// (void*)kernel and reinterpret_cast<void*>(kernel), as tools/emulate writes them: VoidCast<void*>() ->*
+/// kernel.
+template <typename Pointer>
+struct VoidCast {
+  template <typename... Parameters>
+  Pointer operator->*(void (*kernel)(Parameters...)) const {
+    const auto address = reinterpret_cast<Pointer>(kernel);
+    kernels_by_address()[address] = [kernel](const gemm::ptx::LaunchShape& shape, void** arguments) {
+      launch_by_address(kernel, shape, arguments, std::index_sequence_for<Parameters...>());
+    };
+    return address;
+  }
+  template <typename T>
+  Pointer operator->*(T&& value) const {
+    return (Pointer)(value);  // NOLINT(google-readability-casting): the cast that the file has
+  }
+};
+
 }  // namespace emulator_cuda
 
 template <typename... Parameters, typename... Arguments>
@@ -445,6 +534,24 @@ cudaError_t cudaLaunchCooperativeKernel(void (*kernel)(Parameters...), dim3 grid
   return cudaSuccess;
 }
 
+inline cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* kernel,
+                                       void** arguments) {
+  emulator_cuda::launch_kernel_at(kernel, emulator_cuda::shape_of(*config), arguments);
+  return cudaSuccess;
+}
+inline cudaError_t cudaLaunchKernel(const void* kernel, dim3 grid, dim3 block, void** arguments,
+                                    std::size_t shared_bytes = 0, cudaStream_t = nullptr) {
+  emulator_cuda::launch_kernel_at(kernel, emulator_cuda::config(grid, block, shared_bytes).shape, arguments);
+  return cudaSuccess;
+}
+inline cudaError_t cudaLaunchCooperativeKernel(const void* kernel, dim3 grid, dim3 block, void** arguments,
+                                               std::size_t shared_bytes = 0, cudaStream_t = nullptr) {
+  gemm::ptx::LaunchShape shape = emulator_cuda::config(grid, block, shared_bytes).shape;
+  shape.co_resident = true;
+  emulator_cuda::launch_kernel_at(kernel, shape, arguments);
+  return cudaSuccess;
+}
+
 // ---- Entry points of the driver: cuTensorMapEncodeTiled is the one that kernels' files ask for.
 
 enum cudaDriverEntryPointQueryResult {
@@ -459,4 +566,5 @@ inline cudaError_t cudaGetDriverEntryPointByVersion(const char* symbol, void** f
                                                     cudaDriverEntryPointQueryResult* result = nullptr) {
   return cudaGetDriverEntryPoint(symbol, function, flags, result);
 }
+#include "cuda_runtime_more.h"
 // NOLINTEND(readability-identifier-naming)

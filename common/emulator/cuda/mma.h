@@ -129,5 +129,20 @@ void mma_sync(fragment<accumulator, kM, kN, kK, TD>& d, const fragment<matrix_a,
       true, false, where);
 }
 
+// Products of single bits and of 4-bit integers, which libraries name: the emulator has none.
+namespace experimental {
+namespace precision {
+struct b1 {};
+struct u4 {};
+struct s4 {};
+}  // namespace precision
+enum bmmaBitOp { bmmaBitOpXOR = 1, bmmaBitOpAND = 2 };
+enum bmmaAccumulateOp { bmmaAccumulateOpPOPC = 1 };
+}  // namespace experimental
+template <typename... Arguments>
+void bmma_sync(Arguments&&...) {
+  __trap();
+}
+
 }  // namespace nvcuda::wmma
 // NOLINTEND(readability-identifier-naming)

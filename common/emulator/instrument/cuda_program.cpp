@@ -129,7 +129,31 @@ void allow_shared_bytes(const void* kernel, int bytes) {
   state().shared_bytes[kernel] = bytes;
 }
 
-void prepare_launch(const void* kernel, gemm::ptx::LaunchShape& shape) {
+namespace {
+/// A call that only asks a kernel for its cluster.
+constinit thread_local bool asks_for_cluster = false;
+struct DeclaredCluster {
+  gemm::ptx::Extent sizes;
+};
+
+gemm::ptx::Extent declared_cluster(const std::function<void()>& call) {
+  asks_for_cluster = true;
+  gemm::ptx::Extent sizes{};
+  try {
+    call();
+  } catch (const DeclaredCluster& declared) {
+    sizes = declared.sizes;
+  }
+  asks_for_cluster = false;
+  return sizes;
+}
+}  // namespace
+
+void declare_cluster(unsigned x, unsigned y, unsigned z) {
+  if (asks_for_cluster) throw DeclaredCluster{{x, y, z}};
+}
+
+void prepare_launch(const void* kernel, gemm::ptx::LaunchShape& shape, const std::function<void()>& call) {
   const State& s = state();
   if (shape.shared_bytes > kDefaultSharedBytes) {
     const auto allowed = s.shared_bytes.find(kernel);
@@ -144,8 +168,16 @@ void prepare_launch(const void* kernel, gemm::ptx::LaunchShape& shape) {
   if (shape.cluster.count() > 1) return;
   const std::string function = s.clusters.empty() ? std::string() : emulator::name_function(kernel);
   for (const auto& [name, cluster] : s.clusters) {
-    if (is_called(function, name)) shape.cluster = cluster;
+    if (is_called(function, name)) shape.cluster = cluster.x > 0 ? cluster : declared_cluster(call);
   }
+}
+
+void refuse_launch(const char* sentence) {
+  throw harness::Error(sentence);
+}
+
+ClusterDims::ClusterDims(const char* kernel) {
+  state().clusters.push_back({kernel, {0, 0, 0}});
 }
 
 ClusterDims::ClusterDims(const char* kernel, unsigned x, unsigned y, unsigned z) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <string>
 
 #include "ptx/launch_shape.h"
@@ -27,13 +28,23 @@ void allow_shared_bytes(const void* kernel, int bytes);
 /// The threads that a CTA of this kernel may have; `limit` is the caller's, or 0.
 int largest_block(const void* kernel, int limit);
 /// What the kernel itself says about its launches; refuses more dynamic shared memory than it has asked for.
-void prepare_launch(const void* kernel, gemm::ptx::LaunchShape& shape);
+/// `call` calls the kernel with its arguments, in case that it declares its cluster itself.
+void prepare_launch(const void* kernel, gemm::ptx::LaunchShape& shape, const std::function<void()>& call);
 
-/// __cluster_dims__ of the kernel of this name (tools/emulate writes such a variable behind it).
+/// Ends the program with this sentence.
+[[noreturn]] void refuse_launch(const char* sentence);
+
+/// __cluster_dims__ of the kernel of this name (tools/emulate writes such a variable after it). Without
+/// sizes: its first statement declares them.
 class ClusterDims {
  public:
+  explicit ClusterDims(const char* kernel);
   ClusterDims(const char* kernel, unsigned x, unsigned y = 1, unsigned z = 1);
 };
+
+/// The first statement of a kernel whose __cluster_dims__ depend on its template parameters: ends the call by
+/// which prepare_launch asks for them, and does nothing in a launch.
+void declare_cluster(unsigned x, unsigned y = 1, unsigned z = 1);
 
 /// What an assertion of a kernel that fails ends with; host code ends as always.
 void fail_assertion(const char* expression, const char* file, unsigned line);

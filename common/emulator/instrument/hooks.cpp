@@ -14,6 +14,7 @@
 #include <cstring>
 #include <string>
 
+#include "emulator/instrument/generic_access.h"
 #include "emulator/instrument/program_memory.h"
 #include "emulator/machine/attention.h"
 #include "emulator/machine/context.h"
@@ -230,6 +231,33 @@ void volatile_access(void* pointer, unsigned bytes, bool is_load, const void* ca
 }
 
 }  // namespace
+
+bool is_shared_memory(const void* pointer) {
+  const Context& c = context;
+  return c.thread && space_of(reinterpret_cast<std::uintptr_t>(pointer), c) == Space::kShared;
+}
+
+void generic_access(const void* pointer, unsigned bytes, Access kind, Where where) {
+  const Context& c = context;
+  if (!c.thread) return;
+  auto* const address = const_cast<void*>(pointer);
+  const Space space = space_of(reinterpret_cast<std::uintptr_t>(pointer), c);
+  if (space == Space::kPrivate) return;
+  const bool is_shared = space == Space::kShared;
+  switch (bytes) {
+    case 1:
+      return is_shared ? shared_access<0>(address, kind, where) : global_access<0>(address, kind, where);
+    case 2:
+      return is_shared ? shared_access<1>(address, kind, where) : global_access<1>(address, kind, where);
+    case 4:
+      return is_shared ? shared_access<2>(address, kind, where) : global_access<2>(address, kind, where);
+    case 8:
+      return is_shared ? shared_access<3>(address, kind, where) : global_access<3>(address, kind, where);
+    default:
+      return is_shared ? shared_access<4>(address, kind, where) : global_access<4>(address, kind, where);
+  }
+}
+
 }  // namespace emulator
 
 using emulator::Access;

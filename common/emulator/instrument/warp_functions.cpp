@@ -63,7 +63,7 @@ unsigned warp_reduce(const char* what, WarpReduce operation, unsigned mask, unsi
   return argument.result;
 }
 
-Match warp_match(const char* what, unsigned mask, std::uint64_t value, Where where) {
+Match match_lanes(const char* what, unsigned mask, std::uint64_t value, Where where) {
   MatchArgument argument{value, {}};
   warp_collective(
       what, mask, &argument,

@@ -7,6 +7,7 @@ struct uint3 {
 struct dim3 {
   unsigned x = 1, y = 1, z = 1;
   constexpr dim3(unsigned x_ = 1, unsigned y_ = 1, unsigned z_ = 1) : x(x_), y(y_), z(z_) {}
+  constexpr dim3(uint3 size) : x(size.x), y(size.y), z(size.z) {}  // NOLINT(google-explicit-constructor)
 };
 
 struct alignas(4) char4 {

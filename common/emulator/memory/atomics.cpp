@@ -1005,13 +1005,13 @@ bool explain_flag(Report& report, const Thread& thread, Where where, Stamp earli
   return true;
 }
 
-Ballot ballot(const char* what, unsigned mask, int predicate, Where where) {
+Ballot vote(const char* what, unsigned mask, int predicate, Where where) {
   struct Vote {
     int predicate;
     Ballot result;
-  } vote{predicate, {}};
+  } own{predicate, {}};
   warp_collective(
-      what, mask, &vote,
+      what, mask, &own,
       [](Rendezvous& meeting) {
         unsigned result = 0;
         for (unsigned lane = 0; lane < 32; ++lane) {
@@ -1025,7 +1025,7 @@ Ballot ballot(const char* what, unsigned mask, int predicate, Where where) {
         meeting.result = result;
       },
       false, false, where);
-  return vote.result;
+  return own.result;
 }
 
 void shuffle_bytes(const char* what, Shuffle kind, unsigned mask, void* value, unsigned bytes, int operand,

@@ -104,7 +104,10 @@ struct Ballot {
   unsigned lanes = 0;   // whose predicate holds
   unsigned voters = 0;  // lanes of the mask, without those that have returned
 };
-Ballot ballot(const char* what, unsigned mask, int predicate, Where where);
+Ballot vote(const char* what, unsigned mask, int predicate, Where where);
+inline unsigned ballot(const char* what, unsigned mask, int predicate, Where where) {
+  return vote(what, mask, predicate, where).lanes;
+}
 
 enum class Shuffle { kIndex, kUp, kDown, kXor };
 /// Exchanges 4 or 8 raw bytes between lanes.

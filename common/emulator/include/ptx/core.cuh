@@ -79,13 +79,13 @@ inline void __threadfence_block(emulator::Where where = emulator::Where::here())
 // CUDA C++ Programming Guide, "Warp Vote Functions", "Warp Shuffle Functions". They order no memory accesses.
 
 inline unsigned __ballot_sync(unsigned mask, int predicate, emulator::Where where = emulator::Where::here()) {
-  return emulator::ballot("__ballot_sync", mask, predicate, where).lanes;
+  return emulator::ballot("__ballot_sync", mask, predicate, where);
 }
 inline int __any_sync(unsigned mask, int predicate, emulator::Where where = emulator::Where::here()) {
-  return emulator::ballot("__any_sync", mask, predicate, where).lanes != 0;
+  return emulator::ballot("__any_sync", mask, predicate, where) != 0;
 }
 inline int __all_sync(unsigned mask, int predicate, emulator::Where where = emulator::Where::here()) {
-  const emulator::Ballot ballot = emulator::ballot("__all_sync", mask, predicate, where);
+  const emulator::Ballot ballot = emulator::vote("__all_sync", mask, predicate, where);
   return ballot.lanes == ballot.voters;
 }
 /// Hardware may answer with any set of lanes that happen to run together; so does the emulator, and each lane

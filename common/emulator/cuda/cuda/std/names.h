@@ -1,0 +1,8 @@
+// Host and device have the same C++ library here.
+#pragma once
+
+#include <type_traits>
+
+namespace cuda {
+namespace std = ::std;
+}

@@ -1,0 +1,11 @@
+// Thrust's containers, which example programs keep their matrices in. Its algorithms are not here.
+#pragma once
+
+#include <vector>
+
+namespace thrust {
+
+template <typename T>
+using host_vector = std::vector<T>;
+
+}  // namespace thrust

@@ -1,0 +1,8 @@
+// The names by which libraries of kernels recognise nvcc, from here on: headers before this one are compiled
+// as those of an ordinary compiler.
+#pragma once
+
+#define __NVCC__ 1
+#define __CUDACC_VER_MAJOR__ 13
+#define __CUDACC_VER_MINOR__ 0
+#define __CUDA_ARCH_FEAT_SM90_ALL 1
