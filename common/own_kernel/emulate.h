@@ -174,8 +174,11 @@ class Run {
 
   /// Anything else that has to hold.
   void expect(bool holds, const std::string& sentence) {
+    ++expectations_;
     if (!holds) throw Mismatch(sentence);
   }
+  /// How often the results were compared with what they should be.
+  std::size_t expectations() const { return expectations_; }
 
  private:
   std::uint64_t next() {
@@ -188,6 +191,7 @@ class Run {
   template <typename T, typename U>
   void compare(const std::string& name, const std::vector<T>& got, const std::vector<U>& expected,
                double relative, double absolute, int columns = 0) {
+    ++expectations_;
     if (got.size() != expected.size()) {
       throw Mismatch(name + " has " + std::to_string(got.size()) + " elements, and " +
                      std::to_string(expected.size()) + " are expected");
@@ -215,6 +219,7 @@ class Run {
 
   std::uint64_t state_;
   bool on_emulator_;
+  std::size_t expectations_ = 0;
   std::map<const void*, std::size_t> buffers_;
   std::map<std::string, std::size_t> work_;
 };

@@ -342,8 +342,8 @@ class Examples(EmulateTest):
             self.assertEqual(emulate(EXAMPLES[name], "-D", definition).returncode, 0)
 
 
-class OwnKernels(EmulateTest):
-    """Small files, written by a test."""
+class WrittenFile(EmulateTest):
+    """A small file, written by a test."""
 
     def setUp(self):
         super().setUp()
@@ -360,6 +360,8 @@ class OwnKernels(EmulateTest):
         file.write_text(text)
         return emulate(file, *arguments)
 
+
+class OwnKernels(WrittenFile):
     def sentence(self, text, *arguments):
         """What is refused, in one line; nothing is left behind."""
         done = self.emulate(text, *arguments)

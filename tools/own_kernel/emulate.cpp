@@ -1,5 +1,6 @@
 // The program that tools/emulate makes of a kernel's file: runs the file's check_kernel under many schedules.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -127,6 +128,8 @@ void declare(CLI::App& app, Options& options) {
 struct Speed {
   std::map<std::string, std::size_t> work;
   double cpu_seconds = 0;
+  std::size_t expectations = 0;
+  std::uint64_t launches = 0;
 };
 
 /// Host code that calls exit() ends this schedule, not the program: emulate-cc redirects the call to
@@ -158,7 +161,11 @@ void run_host_code(emulate::Run& run) {
     ~Running() { host_code.is_running = false; }
   } running;
   // NOLINTNEXTLINE(cert-err52-cpp)
-  if (setjmp(host_code.end) == 0) emulate::detail::run_once(run);
+  if (setjmp(host_code.end) == 0) {
+    emulate::detail::run_once(run);
+  } else {
+    run.expect(true, {});  // main has ended with exit(0), or the sentence is the one below
+  }
   if (!host_code.ending.empty())
     throw emulate::Mismatch(fmt::format("the host code ended with {}", host_code.ending));
 }
@@ -171,9 +178,12 @@ void run_once(const Options& options, Speed& speed) {
   const HostWatch watch(options.seconds);
   emulate::Run run(options.seed, true);
   const double before = emulator::cpu_seconds_of_grids();
+  const std::uint64_t launches_before = emulator::launches_so_far();
   emulator::forget_allocations();
   run_host_code(run);
   speed.cpu_seconds += emulator::cpu_seconds_of_grids() - before;
+  speed.expectations += run.expectations();
+  speed.launches += emulator::launches_so_far() - launches_before;
   for (const auto& [unit, count] : run.work()) speed.work[unit] += count;
   if (const std::string sentence = emulator::take_host_access(); !sentence.empty())
     throw harness::Error(sentence);
@@ -209,6 +219,19 @@ int trace(const Options& options) {
   return harness::kExitOk;
 }
 
+/// What was found, and what nobody has looked at.
+std::string verdict(const Options& options, const Speed& speed) {
+  if (speed.launches == 0) return "no kernel was launched, so nothing was checked";
+  std::string text = speed.expectations > 0
+                         ? "no rule is broken, and the results are right"
+                         : "no rule is broken; the results were not looked at, because check_kernel calls "
+                           "none of the functions run.expect, run.expect_equal, run.expect_close and "
+                           "run.expect_gemm";
+  if (!options.allow.empty())
+    text += fmt::format("; not checked, as --allow says: {}", fmt::join(options.allow, ", "));
+  return text;
+}
+
 /// Runs the schedule; a broken rule or a wrong result ends the process with its report.
 std::optional<int> run_schedule(const Options& options, const Schedule& schedule, const std::string& again,
                                 Speed& speed) {
@@ -238,7 +261,10 @@ std::optional<int> run_in_child(const Options& options, const Schedule& schedule
     ::close(pipe[0]);
     Speed own;
     if (const std::optional<int> status = run_schedule(options, schedule, again, own)) return status;
-    nlohmann::json told = {{"cpu_seconds", own.cpu_seconds}, {"work", own.work}};
+    nlohmann::json told = {{"cpu_seconds", own.cpu_seconds},
+                           {"work", own.work},
+                           {"expectations", own.expectations},
+                           {"launches", own.launches}};
     const std::string text = told.dump();
     const bool is_told = ::write(pipe[1], text.data(), text.size()) == static_cast<ssize_t>(text.size());
     std::fflush(nullptr);
@@ -271,6 +297,8 @@ std::optional<int> run_in_child(const Options& options, const Schedule& schedule
     throw harness::Error("the host code ended the program and not by returning, exit() or abort()");
   const nlohmann::json told = nlohmann::json::parse(text);
   speed.cpu_seconds += told["cpu_seconds"].get<double>();
+  speed.expectations += told["expectations"].get<std::size_t>();
+  speed.launches += told["launches"].get<std::uint64_t>();
   for (const auto& [unit, count] : told["work"].items()) speed.work[unit] += count.get<std::size_t>();
   return std::nullopt;
 }
@@ -296,9 +324,9 @@ int check(const Options& options) {
   }
   const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - begin;
   if (options.counters) fmt::print("{}", harness::fitted_table(harness::take_emulator_counters().table));
-  fmt::print("{} on {} SMs: no rule is broken, and the results are right ({:.1f} s)\n",
+  fmt::print("{} on {} SMs: {} ({:.1f} s)\n",
              harness::counted(options.counters ? 1 : schedules.size(), "schedule"), options.sms,
-             passed.count());
+             verdict(options, speed), passed.count());
   for (const auto& [unit, count] : speed.work) {
     fmt::print("{:.0f} {} per second of CPU time: {} in {:.2f} s of launches\n",
                static_cast<double>(count) / std::max(speed.cpu_seconds, 1e-6), unit, count,

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <string_view>
 
 #include "emulator/async/hopper.h"
 #include "emulator/report/causes/k_tiles.h"
@@ -278,6 +279,13 @@ void CpAsyncEngine::fail_touched(std::uint32_t id, const std::string& bytes, Acc
         "cp.async.commit_group between the copy at {} and the wait at {}: the copy was in no group yet when "
         "its thread waited, because the commit at {} came later",
         operation.where.text(), stream.waited.text(), stream.committed_at.text());
+  } else if (operation.thread == &thread && stream.left > 0 && operation.group <= stream.at_wait &&
+             std::string_view(operation.what) == "cuda::memcpy_async") {
+    report.missing(
+        "pipeline::consumer_wait() for the stage of this copy before this {}: the latest one waited for an "
+        "older stage, because consumer_wait waits for the oldest stage that has not been released. "
+        "consumer_release() comes after the last use of each stage, also in a pipeline of one thread",
+        read ? "read" : "write");
   } else if (operation.thread == &thread) {
     report.missing("cp.async.wait_group with at most {} before this {}", stream.committed - operation.group,
                    read ? "read" : "write");

@@ -65,6 +65,16 @@ bool fenced_on_the_way(const Thread& reader, Stamp write, bool shared) {
   return fence_on_the_way(reader, write, shared) != nullptr;
 }
 
+bool name_fence_on_the_way(Report& report, const Thread& loader, Stamp read) {
+  const ProxyFence* const fence = fence_on_the_way(loader, read, true);
+  if (fence == nullptr) return false;
+  report.line("fence",
+              "fence.proxy.async at {} by {}, after the read and before this copy: the PTX ISA does not say "
+              "whether that is enough",
+              fence->where.text(), name_thread(loader.cta->gang->grid, fence->stamp));
+  return true;
+}
+
 void explain_fence_on_the_way(Report& report, const Thread& reader, Stamp write, bool shared) {
   const ProxyFence* const fence = fence_on_the_way(reader, write, shared);
   if (fence == nullptr) return;

@@ -20,6 +20,8 @@ void note_proxy_fence(bool shared, bool global, Where where);
 bool fenced_on_the_way(const Thread& reader, Stamp write, bool shared);
 /// For a write that its own thread has not fenced: says who has, if anybody, and that this is a rule of the
 /// course then. Last in the report.
+/// The same of a read that a copy overwrites: "fence by ... at ..."; false where there is none.
+bool name_fence_on_the_way(Report& report, const Thread& loader, Stamp read);
 void explain_fence_on_the_way(Report& report, const Thread& reader, Stamp write, bool shared);
 
 }  // namespace emulator

@@ -1164,7 +1164,10 @@ void Tcgen05::transfer(TransferCall& call) {
 void Tcgen05::load(const char* what, float* registers, unsigned columns, std::uint32_t address, Where where) {
   TransferCall call{this, what, registers, nullptr, columns, address, where};
   transfer(call);
-  if (course_rule_on(CourseRule::kTensorLoadWait)) trap_poison();
+  if (course_rule_on(CourseRule::kTensorLoadWait)) {
+    running_thread().may_hold_poison = true;
+    trap_poison();
+  }
   if (timeline_on()) log_together(OperationKind::kTensorLoad, 0, 0, columns * 4, where);
 }
 

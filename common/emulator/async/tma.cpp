@@ -24,6 +24,13 @@
 #include "emulator/timeline/timeline.h"
 
 namespace emulator {
+
+/// The first read of a destination that no proxy fence follows: the report, and which of two rules it breaks.
+struct UnfencedRead {
+  const char* rule;
+  Report report;
+};
+
 namespace {
 
 constexpr const char* kTmaSection = "PTX ISA, \"cp.async.bulk.tensor\"";
@@ -39,7 +46,16 @@ std::string coordinates_text(const Coordinates& coordinates, int rank) {
   return text + ")";
 }
 
+/// Whether it is what plain_spec() makes: all of one row of words, from its beginning on.
+bool is_plain(const gemm::ptx::TensorMapSpec& spec, const Coordinates& coordinates) {
+  return spec.rank == 1 && spec.element == gemm::ptx::TensorElement::kUint32 && spec.im2col.pixels == 0 &&
+         spec.box[0] == spec.extent[0] && coordinates[0] == 0;
+}
+
 std::string box_text(const gemm::ptx::TensorMapSpec& spec, const Coordinates& coordinates) {
+  if (is_plain(spec, coordinates))
+    return fmt::format("{} bytes from {}", 4 * spec.box[0],
+                       name_address(reinterpret_cast<std::uintptr_t>(spec.base)));
   const Buffer* buffer = find_buffer(reinterpret_cast<std::uintptr_t>(spec.base));
   const std::string name = buffer ? buffer->name : std::string("a tensor outside all buffers");
   if (spec.im2col.pixels != 0) {
@@ -340,10 +356,9 @@ gemm::ptx::TensorMapSpec CopyEngine::plain_spec(const char* what, const void* gl
 }
 
 void CopyEngine::load_plain(void* shared, const void* global, std::uint32_t bytes, void* barrier, Where where,
-                            std::uint32_t ctas, bool multicast) {
-  constexpr const char* kWhat = "cp_async_bulk";
+                            std::uint32_t ctas, bool multicast, const char* what) {
   const std::int32_t at[] = {0};
-  load(kWhat, shared, encode_tensor_map(plain_spec(kWhat, global, bytes, where)), at, 1, barrier, ctas,
+  load(what, shared, encode_tensor_map(plain_spec(what, global, bytes, where)), at, 1, barrier, ctas,
        multicast, where, kPlainAlignment);
 }
 
@@ -749,7 +764,7 @@ void CopyEngine::start_remote(const RemoteStore& store, Thread& thread, Cta& tar
   record.serial = next_serial_++;
   const std::uint32_t id = kHopperPending | (record.serial & (kHopperPending - 1));
   for_remote_cells(target, record, [&](Line& line, unsigned index) {
-    std::optional<Report> unfenced;  // of the generic proxy, as the store: never
+    std::optional<UnfencedRead> unfenced;  // of the generic proxy, as the store: never
     check_destination(store.what, thread, target, record, line, index, unfenced);
     line.cells()[index].pending = id;
     line.set_slow(true);
@@ -863,7 +878,7 @@ void CopyEngine::start_load(const char* what, Thread& thread, Cta& target, Mbarr
   std::array<Stamp, 2> checked_readers{};
   std::uint32_t unread = 0;  // lines that were written and not read since
   std::uint32_t first_unread = 0;
-  std::optional<Report> unfenced_read;
+  std::optional<UnfencedRead> unfenced_read;
   for_box_chunks(record.spec, record.offset, [&](std::uint32_t place, std::uint32_t) {
     Line& line = shared_line(target, place);
     Cell& whole = line.whole;
@@ -890,7 +905,7 @@ void CopyEngine::start_load(const char* what, Thread& thread, Cta& target, Mbarr
     line.set_slow(true);
   });
   if (unfenced_read) [[unlikely]]
-    engine_.fail("proxy-fence-after-read", *unfenced_read);
+    engine_.fail(unfenced_read->rule, unfenced_read->report);
   constexpr std::uint32_t kWorthANote = 8;  // of a box: less may be padding, or scales
   if (unread * 16 * kWorthANote >= record.bytes) [[unlikely]] {
     if (const LoadRecord* const before = this->record(target, first_unread / 16))
@@ -916,7 +931,7 @@ void CopyEngine::start_load(const char* what, Thread& thread, Cta& target, Mbarr
 
 void CopyEngine::check_destination(const char* what, const Thread& thread, const Cta& target,
                                    const LoadRecord& load, const Line& line, unsigned index,
-                                   std::optional<Report>& unfenced) {
+                                   std::optional<UnfencedRead>& unfenced) {
   const Cell& cell = line.cells()[index];
   const auto offset = [&] { return line_offset(target, line) + (index << line.granule_log2()); };
   auto begin_report = [&](const std::string& headline) {
@@ -960,6 +975,16 @@ void CopyEngine::check_destination(const char* what, const Thread& thread, const
     report.line(label, "{} by {}", Where::from_packed(where & ~kAtomicBit).text(),
                 is_agent(stamp) ? name_agent(engine_.gang, stamp) : name_thread(engine_.gang.grid, stamp));
     const HopperCta& state = engine_.cta(target);
+    if (cell.write == 0 && !is_agent(stamp) && !load.remote &&
+        explain_read_before_copy(report, target, *load.barrier, stamp,
+                                 Where::from_packed(where & ~kAtomicBit))) {
+      add_wait_notes(report, thread);
+      engine_.fail(
+          "load-overwrites",
+          report.rule("a load is visible to a thread only after its own successful wait on the mbarrier "
+                      "that the load signals, or after a barrier with a thread that waited",
+                      "PTX ISA, \"cp.async.bulk.tensor\", \"mbarrier.try_wait\""));
+    }
     explain_overwrite(report, thread, load, target,
                       state.load_of_line[offset() / 16] == 0 ? nullptr : record(target, offset() / 16), stamp,
                       Where::from_packed(where & ~kAtomicBit));
@@ -1007,11 +1032,14 @@ void CopyEngine::check_destination(const char* what, const Thread& thread, const
     if (load.request ? engine_.fenced(thread, reader.stamp, true) : engine_.read_fenced(thread, reader.stamp))
       continue;
     if (unfenced) continue;
+    const bool on_the_way = !load.request && fenced_on_the_way(thread, reader.stamp, true);
+    if (on_the_way && !course_rule_on(CourseRule::kProxyFenceByReader)) continue;
     Report report =
         begin_report(load.request ? "overwrites one that was read, without a proxy fence after the read"
                                   : "overwrites bytes that ordinary loads read, without a proxy fence");
     report.line("read", "{} by {}", Where::from_packed(reader.where & ~kAtomicBit).text(),
                 name_thread(engine_.gang.grid, reader.stamp));
+    if (on_the_way) name_fence_on_the_way(report, thread, reader.stamp);
     if (!load.request && engine_.fence_after(reader.stamp, true) != 0)
       report.line("fence",
                   "it has executed one since, but only after it had signalled to the loading thread that it "
@@ -1029,7 +1057,9 @@ void CopyEngine::check_destination(const char* what, const Thread& thread, const
         "accesses to the same bytes through two proxies need a proxy fence between them, because the arrival "
         "may overtake a load that is still in flight",
         "PTX ISA, \"Async proxy\"; \"Memory Consistency Model\": Causality order");
-    unfenced = report.course_rule(rule);
+    unfenced = on_the_way ? UnfencedRead{"proxy-fence-by-reader",
+                                         report.course_rule(CourseRule::kProxyFenceByReader)}
+                          : UnfencedRead{"proxy-fence-after-read", report.course_rule(rule)};
   }
 }
 

@@ -20,6 +20,7 @@ namespace emulator {
 
 class HopperEngine;
 class Report;
+struct UnfencedRead;
 
 /// What landed where: kept after the copy for checks of the layout and for reports.
 struct LoadRecord {
@@ -86,7 +87,7 @@ class CopyEngine {
 
   /// cp.async.bulk: a copy without a map, as a tensor of one dimension.
   void load_plain(void* shared, const void* global, std::uint32_t bytes, void* barrier, Where where,
-                  std::uint32_t ctas = 0, bool multicast = false);
+                  std::uint32_t ctas = 0, bool multicast = false, const char* what = "cp_async_bulk");
   /// cp.async.bulk between two CTAs of a cluster: the destination and its mbarrier are addresses of the
   /// cluster's window.
   void copy_to_cluster(std::uint32_t to, const void* from, std::uint32_t bytes, std::uint32_t barrier,
@@ -208,7 +209,7 @@ class CopyEngine {
   /// Reports when the load may not overwrite the cell. `unfenced`: the first read that no fence is behind. It
   /// is reported when the whole box has been checked, because a read that may not be over says more.
   void check_destination(const char* what, const Thread& thread, const Cta& target, const LoadRecord& load,
-                         const Line& line, unsigned index, std::optional<Report>& unfenced);
+                         const Line& line, unsigned index, std::optional<UnfencedRead>& unfenced);
   void land(const Load& load);
   void start_remote(const RemoteStore& store, Thread& thread, Cta& target, Mbarrier& barrier,
                     LoadRecord record);

@@ -1050,6 +1050,7 @@ Accumulator& take_registers(Warpgroup& warpgroup, WgmmaInstruction& instruction,
   accumulator.registers[me] = d;
   accumulator.poison[me] = poison;
   ++accumulator.holders;
+  running_thread().may_hold_poison = true;
   if (++thread.in_flight == 1) trap_poison();
   return accumulator;
 }
@@ -1320,11 +1321,12 @@ namespace {
 namespace {
 
 /// Reports it where the value is that of registers of a tcgen05.ld; else returns.
-void explain_tensor_poison(const Thread& thread, const std::string& headline, std::uint32_t value) {
+void explain_tensor_poison(const Thread& thread, const std::string& headline, std::uint32_t value,
+                           std::optional<Where> where = {}) {
   HopperEngine* const engine = thread.cta->gang->hopper;
   if (engine == nullptr || !engine->tcgen05) return;
   Report report(headline);
-  report.line("by", name_thread(thread));
+  where ? report.at(*where, thread) : report.line("by", name_thread(thread));
   if (engine->tcgen05->explain_poison(report, thread, value)) engine->fail("tcgen05-ld-not-waited", report);
 }
 
@@ -1333,8 +1335,8 @@ void explain_tensor_poison(const Thread& thread, const std::string& headline, st
 void fail_poisoned(const char* what, std::uint32_t value, Where where) {
   const Thread& thread = this_thread(what, where);
   ignore_poison();
-  explain_tensor_poison(thread, fmt::format("{} uses a register that tcgen05.ld had not filled", what),
-                        value);
+  explain_tensor_poison(thread, fmt::format("{} uses a register that tcgen05.ld had not filled", what), value,
+                        where);
   Report report("{} uses an accumulator that wgmma had not finished when it was read", what);
   report.at(where, thread);
   fail_read(thread, hopper_engine(what, where), report, value);

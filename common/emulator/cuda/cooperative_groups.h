@@ -44,12 +44,8 @@ class warp_part {
   }
   unsigned num_threads() const { return static_cast<unsigned>(__popc(mask_)); }
   unsigned size() const { return num_threads(); }
-  int any(int predicate, Where where = Where::here()) const {
-    return (__ballot_sync(mask_, predicate, where) & mask_) != 0;
-  }
-  int all(int predicate, Where where = Where::here()) const {
-    return __ballot_sync(mask_, predicate, where) == mask_;
-  }
+  int any(int predicate, Where where = Where::here()) const { return __any_sync(mask_, predicate, where); }
+  int all(int predicate, Where where = Where::here()) const { return __all_sync(mask_, predicate, where); }
   unsigned ballot(int predicate, Where where = Where::here()) const {
     return packed(__ballot_sync(mask_, predicate, where));
   }
@@ -128,7 +124,7 @@ class coalesced_group : public warp_part {
   unsigned meta_rank_, meta_size_;
 };
 inline coalesced_group coalesced_threads(Where where = Where::here()) {
-  return coalesced_group(__activemask(where));
+  return coalesced_group(emulator::lanes_together("coalesced_threads", where));
 }
 
 /// The threads of a tile, or of coalesced threads, that give the same label. Groups are numbered in the order

@@ -79,7 +79,7 @@ inline void __stwt(T* address, std::type_identity_t<T> value,
 }
 
 inline void __threadfence_system(emulator::Where where = emulator::Where::here()) {
-  emulator::fence(emulator::Scope::kDevice, "__threadfence_system", where);
+  emulator::fence(emulator::Scope::kDevice, "__threadfence_system", where, emulator::FenceOrder::kSequential);
 }
 
 // Scoped atomics: one device, so the device's scope is the system's. The emulator takes an atomic of the
@@ -183,14 +183,15 @@ inline unsigned __match_any_sync(unsigned mask, T value, emulator::Where where =
   std::memcpy(&bits, &value, sizeof value);
   return emulator::warp_match("__match_any_sync", mask, bits, where);
 }
-/// The mask when all its lanes have the same value, otherwise 0.
+/// The mask, without lanes that have returned, when all its lanes have the same value; otherwise 0.
 template <typename T>
 inline unsigned __match_all_sync(unsigned mask, T value, int* all,
                                  emulator::Where where = emulator::Where::here()) {
   std::uint64_t bits = 0;
   std::memcpy(&bits, &value, sizeof value);
-  *all = emulator::warp_match("__match_all_sync", mask, bits, where) == mask;
-  return *all ? mask : 0;
+  const emulator::Match match = emulator::match_lanes("__match_all_sync", mask, bits, where);
+  *all = match.equal == match.all;
+  return *all ? match.all : 0;
 }
 
 // Addresses.

@@ -36,7 +36,7 @@
 // Published kernels access arrays of __shared__ memory in 16 bytes without saying alignas, and compilers for
 // GPUs place them so.
 #undef __shared__
-#define __shared__ __attribute__((aligned(16))) thread_local
+#define __shared__ __attribute__((aligned(16), used)) thread_local
 // An attribute that no compiler knows, for tools/own_kernel/rewrite.cpp.
 #undef __cluster_dims__
 #define __cluster_dims__(...) __attribute__((emulator_cluster_dims(__VA_ARGS__)))

@@ -164,13 +164,15 @@ inline void access(void* pointer, Access kind, const void* caller) {
     return;
   }
   const InHook hook(*c.thread);
-  if (stores_same_value) [[unlikely]]
-    settle_same_value();
+  if (store_is_open) [[unlikely]]
+    settle_store();
   if (space == Space::kShared) {
     shared_access<kLog2>(pointer, kind, where);
   } else {
     global_access<kLog2>(pointer, kind, where);
   }
+  if (kind == Access::kWrite && c.thread->may_hold_poison) [[unlikely]]
+    note_store(address, 1u << kLog2, where);
 }
 
 /// Any number of bytes at any address, in accesses as wide as their addresses allow.
@@ -205,7 +207,9 @@ void access_range(void* pointer, std::size_t bytes, Access kind, const void* cal
 /// A volatile access: relaxed, as the PTX ISA has it, so that two of them are no race.
 void volatile_access(void* pointer, unsigned bytes, bool is_load, const void* caller) {
   const Context& c = context;
-  if (!c.thread || space_of(reinterpret_cast<std::uintptr_t>(pointer), c) == Space::kPrivate) return;
+  if (!c.thread) return;
+  const Space space = space_of(reinterpret_cast<std::uintptr_t>(pointer), c);
+  if (space == Space::kPrivate) return;
   const Where where = Where::at(static_cast<const char*>(caller) - 1);
   const InHook hook(*c.thread);
   const char* what = is_load ? "a volatile load" : "a volatile store";
@@ -213,14 +217,17 @@ void volatile_access(void* pointer, unsigned bytes, bool is_load, const void* ca
     access_range(pointer, bytes, is_load ? Access::kRead : Access::kWrite, caller);
     return;
   }
-  AtomicAccess atomic(pointer, bytes, what, where, is_load ? AtomicKind::kLoad : AtomicKind::kStore);
-  if (is_load) {
-    std::uint64_t value = 0;
-    std::memcpy(&value, pointer, bytes);
-    atomic.saw(value);
-  } else {
-    atomic.changed();
+  {
+    AtomicAccess atomic(pointer, bytes, what, where, is_load ? AtomicKind::kLoad : AtomicKind::kStore);
+    if (is_load) {
+      std::uint64_t value = 0;
+      std::memcpy(&value, pointer, bytes);
+      atomic.saw(value);
+    } else {
+      atomic.changed();
+    }
   }
+  if (space == Space::kShared) note_volatile_shared(pointer, is_load, where);
 }
 
 }  // namespace

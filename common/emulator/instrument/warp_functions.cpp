@@ -15,7 +15,7 @@ struct ReduceArgument {
 
 struct MatchArgument {
   std::uint64_t value;
-  unsigned result;
+  Match result;
 };
 
 unsigned reduced(WarpReduce operation, unsigned a, unsigned b) {
@@ -63,15 +63,15 @@ unsigned warp_reduce(const char* what, WarpReduce operation, unsigned mask, unsi
   return argument.result;
 }
 
-unsigned warp_match(const char* what, unsigned mask, std::uint64_t value, Where where) {
-  MatchArgument argument{value, 0};
+Match match_lanes(const char* what, unsigned mask, std::uint64_t value, Where where) {
+  MatchArgument argument{value, {}};
   warp_collective(
       what, mask, &argument,
       [](Rendezvous& meeting) {
         for_lanes<MatchArgument>(meeting, [&](MatchArgument& mine, unsigned) {
-          mine.result = 0;
+          mine.result = {.equal = 0, .all = meeting.mask};
           for_lanes<MatchArgument>(meeting, [&](const MatchArgument& other, unsigned lane) {
-            if (other.value == mine.value) mine.result |= 1u << lane;
+            if (other.value == mine.value) mine.result.equal |= 1u << lane;
           });
         });
       },

@@ -44,11 +44,17 @@ inline void note_load(const void* global) {
 /// and never return when a rule is broken.
 void check_shared(const void* address, unsigned bytes, Access access, Where where);
 void check_global(const void* address, unsigned bytes, Access access, Where where);
-/// Lanes of a warp may store the same value in the same bytes with one instruction (CUDA C++ Programming
-/// Guide: which of the stores is the last one is undefined). The running thread has just done so, as far as
-/// that can be known before the store; what it has stored is looked at before it goes on.
-extern constinit thread_local bool stores_same_value;
-void settle_same_value();
+/// The compiler tells of a store before the value is there. What the running thread has stored is looked at
+/// before it goes on, for two reasons. Lanes of a warp may store the same value in the same bytes with one
+/// instruction (CUDA C++ Programming Guide: which of the stores is the last one is undefined). And no thread
+/// may store what it has copied from a register that wgmma or tcgen05.ld is still writing.
+extern constinit thread_local bool store_is_open;
+void settle_store();
+/// The running thread, which may hold such a register, is about to store there.
+void note_store(std::uintptr_t address, unsigned bytes, Where where);
+/// The running thread has accessed its CTA's shared memory through volatile: reports warp-synchronous code,
+/// in which a lane reads what other lanes of its warp store without a __syncwarp.
+void note_volatile_shared(const void* pointer, bool is_load, Where where);
 /// Remembers one more reader of the cell.
 void add_reader(Cell& cell, Where where);
 /// Whether every reader since the last write is ordered before the running thread.

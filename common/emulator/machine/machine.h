@@ -99,6 +99,9 @@ struct Thread {
   std::uint64_t fence_where = 0;  // Where::packed of the latest of device scope
   std::uint32_t fence_time = 0;   // `time` behind it
   VectorClock seen_device, seen_cta;
+  // For Fence-SC (memory/atomics.h): what comes before some fence.sc before here, and what came before one
+  // that a write of a flag followed, which has been read before here. By any thread.
+  VectorClock sequential_past, sequential_seen;
   /// What atomic loads of global memory saw, of other threads: the latest. See AtomicAccess::saw().
   struct Seen {
     Stamp writer = 0;
@@ -129,6 +132,8 @@ struct Thread {
 
   /// Inside a hook of the compiler's instrumentation, through which no exception passes.
   bool in_hook = false;
+  /// It has had registers that wgmma or tcgen05.ld was still writing, and may have copied them.
+  bool may_hold_poison = false;
 
   int warp() const { return static_cast<int>(index) / kWarpSize; }
   int lane() const { return static_cast<int>(index) % kWarpSize; }
@@ -166,6 +171,8 @@ struct Rendezvous {
   std::uint32_t arrived = 0;
   Where where;              // of the first lane
   bool same_place = false;  // .aligned: every lane executes the very same instruction
+  bool orders_memory = false;
+  void (*execute)(Rendezvous& rendezvous) = nullptr;
   std::array<Thread*, kWarpSize> lanes{};
   std::array<void*, kWarpSize> arguments{};
   std::optional<std::uint64_t> result{};  // of the lowest lane, where lanes exchange values
@@ -197,8 +204,18 @@ struct AlignedMeeting {
   int arrived = 0;                 // lanes
 };
 
+/// Lanes that come to one place in a group that is not yet closed, for __activemask and coalesced_threads.
+struct Gathering {
+  Where where;
+  std::uint32_t lanes = 0;
+  std::vector<Thread*> waiting;
+  std::shared_ptr<std::uint32_t> mask;  // the lanes, once it is closed
+};
+
 struct Warp {
   std::list<Rendezvous> open;
+  std::uint32_t exited = 0;  // lanes
+  std::list<Gathering> gatherings;
   std::deque<AlignedMeeting> aligned;
   std::uint64_t aligned_done = 0;
   Rounds rounds;
@@ -368,7 +385,7 @@ class Gang {
   Thread* pick();
   bool complete_something();
   bool let_time_pass();
-  void check_time();
+  void check_time(double passed);
   void suspend_waiting();
   void stuck();
   bool all_in_circles(Thread& polled);
@@ -404,8 +421,8 @@ inline Thread& running_thread() {
 }
 
 inline void Gang::block(const Wait& wait) {
-  if (stores_same_value) [[unlikely]]
-    settle_same_value();
+  if (store_is_open) [[unlikely]]
+    settle_store();
   running_thread().wait =
       wait;  // here, where the compiler sees its members: a copy of what was just written stalls
   suspend_waiting();
@@ -422,10 +439,19 @@ void note_pause(const char* what, Where where);
 int cta_barrier(const char* what, int predicate, Where where);
 
 /// Brings the lanes of `mask` together; the last one runs `execute` on the arguments of all (indexed by lane,
-/// nullptr where a lane is not named), then all go on. With `orders_memory` the lanes' accesses are ordered.
+/// nullptr where a lane does not take part), then all go on. With `orders_memory` the lanes' accesses are
+/// ordered. Lanes that have returned are not waited for, except at an .aligned instruction (`same_place`),
+/// which every thread of the warp executes; `execute` finds in `mask` those that have come.
 void warp_collective(const char* what, std::uint32_t mask, void* argument,
                      void (*execute)(Rendezvous& rendezvous), bool same_place, bool orders_memory,
                      Where where);
+
+/// The running thread returns from the kernel: what waited only for it goes on, instructions of its warp and,
+/// with the rule barrier-divergence off, a barrier of its CTA.
+void leave_warp(Thread& thread);
+/// The lanes of the warp that run together with the calling one: those that come to the same place meanwhile,
+/// or some of them. Each of them gets the same mask.
+std::uint32_t lanes_together(const char* what, Where where);
 
 /// CTAs with so much shared memory that an SM holds at once.
 int ctas_per_sm(const gemm::ptx::LaunchShape& shape, int shared_bytes);

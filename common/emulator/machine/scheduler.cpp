@@ -27,7 +27,7 @@ constinit thread_local uint3 gridDim{};
 namespace emulator {
 
 constinit thread_local Context context;
-constinit thread_local bool stores_same_value = false;
+constinit thread_local bool store_is_open = false;
 
 namespace {
 
@@ -70,9 +70,10 @@ struct ThreadEntry {
     Gang& gang = *thread->cta->gang;
     try {
       (*gang.grid.body)();
-      if (stores_same_value) [[unlikely]]
-        settle_same_value();
+      if (store_is_open) [[unlikely]]
+        settle_store();
       for (const auto& engine : gang.engines) engine->thread_exits(*thread);
+      leave_warp(*thread);
       const Cta& cta = *thread->cta;
       if (cta.exited + 1 == cta.thread_count && !cta.unwritten_read.empty()) {
         gang.fail("shared-uninitialised", cta.unwritten_read);
@@ -105,6 +106,8 @@ void Thread::release_into(SyncObject& object) {
   object.clock.join(clock);
   object.clock.raise_base(cta->key, base);
   if (!execution.empty()) object.execution.join(execution);
+  if (!sequential_past.empty()) object.sequential_past.join(sequential_past);
+  if (!sequential_seen.empty()) object.sequential_seen.join(sequential_seen);
   object.clock.add(stamp());
   advance();
 }
@@ -112,6 +115,8 @@ void Thread::release_into(SyncObject& object) {
 void Thread::acquire_from(const SyncObject& object) {
   clock.join(object.clock);
   if (!object.execution.empty()) execution.join(object.execution);
+  if (!object.sequential_past.empty()) sequential_past.join(object.sequential_past);
+  if (!object.sequential_seen.empty()) sequential_seen.join(object.sequential_seen);
 }
 
 uint3 Grid::cta_id(std::uint64_t linear) const {
@@ -266,12 +271,12 @@ bool Gang::let_time_pass() {
 }
 
 /// A loop with barriers or changing atomics inside makes progress for ever.
-void Gang::check_time() {
+void Gang::check_time(double passed) {
   const double limit = grid.options.launch_seconds;
-  const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - began_;
-  if (limit <= 0 || passed.count() < limit) return;
-  Report report("the kernel is still running after {:.0f} s, although it should have finished at once",
-                limit);
+  if (limit <= 0 || passed < limit) return;
+  Report report(
+      "the kernel is still running after {:g} s: either it does not end, or it needs more time than that",
+      limit);
   for (const auto& cta : ctas) {
     if (cta->exited < cta->thread_count) report.block(places_of_threads(*cta));
   }
@@ -283,9 +288,13 @@ void Gang::check_time() {
 std::unique_ptr<Failure> Gang::run() {
   start_threads();
   context.thread = nullptr;
-  stores_same_value = false;
+  store_is_open = false;
   while (live_ > 0 && !failure_ && !exception_) {
-    if (++switches_ % kSwitchesPerLook == 0) check_time();
+    if (++switches_ % kSwitchesPerLook == 0) {
+      check_time(std::chrono::duration<double>(std::chrono::steady_clock::now() - began_).count());
+    } else if (watch_has_ticked()) {
+      check_time(watch_seconds());
+    }
     if (failure_) break;
     if (!engines.empty() && grid.options.completion == Completion::kRandom && random.below(4) == 0) {
       complete_something();
@@ -412,8 +421,8 @@ bool Gang::all_in_circles(Thread& polled) {
 }
 
 void Gang::yield() {
-  if (stores_same_value) [[unlikely]]
-    settle_same_value();
+  if (store_is_open) [[unlikely]]
+    settle_store();
   if (progress != progress_seen_) {
     progress_seen_ = progress;
     spins_ = 0;
@@ -646,6 +655,7 @@ void Gang::stuck() {
     if (const std::string line = engine->describe(); !line.empty()) report.block(line);
   }
   report.rule(sentence, source);
+  if (rule == "barrier-divergence") report.course_rule(CourseRule::kBarrierDivergence);
   failure_ = std::make_unique<Failure>(Failure{rule, report.str()});
 }
 
@@ -654,6 +664,8 @@ Thread& this_thread(const char* function, Where where) {
     throw harness::Error(
         fmt::format("{} is a device function, but {} calls it on the host", function, where.text()));
   }
+  if (store_is_open) [[unlikely]]
+    settle_store();
   if (convergence_is_strict() && std::strcmp(function, "__nanosleep") != 0) [[unlikely]]  // of a poll
     note_step(*context.thread, where);
   return *context.thread;

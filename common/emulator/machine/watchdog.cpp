@@ -57,6 +57,8 @@ struct Watch {
   int quiet_ticks = 0;
   int ticks_allowed = 0;
   double stall_seconds = 0;
+  std::atomic<bool> ticked{false};
+  std::atomic<int> ticks{0};  // in this launch
   bool faulted = false;
   Fault fault;
 };
@@ -65,6 +67,8 @@ constinit thread_local Watch watch;
 void tick(int, siginfo_t*, void* machine) {
   const int error = errno;
   Watch& w = watch;
+  w.ticked.store(true, std::memory_order_relaxed);
+  w.ticks.store(w.ticks.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   const std::uint64_t switches = w.switches.load(std::memory_order_relaxed);
   if (!w.in_fiber.load(std::memory_order_relaxed) || switches != w.seen) {
     w.seen = switches;
@@ -168,6 +172,7 @@ WatchTimer::WatchTimer(double stall_seconds) {
     return sigaction(tick_signal(), &action, nullptr) == 0;
   }();
   Watch& w = watch;
+  w.ticks = 0;
   w.quiet_ticks = 0;
   w.stall_seconds = stall_seconds;
   w.ticks_allowed = static_cast<int>(stall_seconds * 1000 / kTickMilliseconds) + 1;
@@ -187,6 +192,16 @@ WatchTimer::WatchTimer(double stall_seconds) {
 
 WatchTimer::~WatchTimer() {
   if (made_) timer_delete(timer_);
+}
+
+bool watch_has_ticked() {
+  if (!watch.ticked.load(std::memory_order_relaxed)) return false;
+  watch.ticked.store(false, std::memory_order_relaxed);
+  return true;
+}
+
+double watch_seconds() {
+  return watch.ticks.load(std::memory_order_relaxed) * (kTickMilliseconds / 1000.0);
 }
 
 void watch_fiber_begins() {

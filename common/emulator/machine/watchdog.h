@@ -31,6 +31,10 @@ class WatchTimer {
 };
 
 /// The scheduler switches to a fiber, and is back.
+/// Whether the timer has ticked since the last call: whether a look at the clock is worth it.
+bool watch_has_ticked();
+/// The processor time of this OS thread in the present launch.
+double watch_seconds();
 void watch_fiber_begins();
 void watch_fiber_ends();
 

@@ -2,16 +2,20 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstring>
 #include <mutex>
 #include <new>
 #include <unordered_map>
+#include <utility>
 
 #include "emulator/async/cp_async.h"
 #include "emulator/async/hopper.h"
 #include "emulator/machine/context.h"
+#include "emulator/machine/gang_notes.h"
 #include "emulator/machine/machine.h"
+#include "emulator/machine/poison.h"
 #include "emulator/memory/atomics.h"
 #include "emulator/memory/faults.h"
 #include "emulator/memory/remote_accesses.h"
@@ -485,6 +489,13 @@ bool add_other_warps(Report& report, const Thread& thread, const Conflict& confl
   return true;
 }
 
+/// For threads that store the same bytes at one place: perhaps they all store one value.
+std::string flag_advice(const Conflict& conflict, Where where) {
+  if (conflict.where != where.packed()) return {};
+  return ". Where all of them store the same value, as to a flag that says that something was found, an "
+         "atomic store (atomicExch, cuda::atomic_ref or a volatile pointer) is no race";
+}
+
 [[noreturn]] void fail_race(const char* space, const std::string& name, unsigned bytes, Access access,
                             Where where, const Thread& thread, const Conflict& conflict,
                             std::uintptr_t address) {
@@ -526,26 +537,29 @@ bool add_other_warps(Report& report, const Thread& thread, const Conflict& confl
                                         Where::from_packed(conflict.held_where))))) {
     // They have told what is missing.
   } else if (space[0] == 'g' && stamp_cta(conflict.stamp) != thread.cta->key &&
+             !explain_cluster_scope(report, thread, conflict.stamp) &&
              !explain_flag(report, thread, where, conflict.stamp, Where::from_packed(conflict.where),
                            conflict.earlier, access) &&
              both_write) {
     report.missing(
         "a separate place for what each CTA writes: CTAs {} and {} both write these bytes. Two partial tiles "
         "need separate slots (the slot's number, or the work tile from which it is derived, is the same for "
-        "two CTAs)",
-        text(grid.cta_id(stamp_cta(conflict.stamp) - 1)), text(thread.cta->id));
+        "two CTAs){}",
+        text(grid.cta_id(stamp_cta(conflict.stamp) - 1)), text(thread.cta->id), flag_advice(conflict, where));
   } else if (space[0] == 'g' && stamp_cta(conflict.stamp) == thread.cta->key && both_write && !warp_mates) {
     const std::uint32_t one = stamp_thread(conflict.stamp) / kWarpgroupSize;
     const std::uint32_t two = thread.index / kWarpgroupSize;
     report.missing(
-        one == two
-            ? fmt::format("separate bytes for each thread: two threads of warpgroup {} both write these, at "
-                          "{} and at {}",
-                          one, Where::from_packed(conflict.where).text(), where.text())
-            : fmt::format(
-                  "separate bytes for each warpgroup: {} and {} of CTA {} both write these, at {} and at {}. "
-                  "Either an index does not depend on the warpgroup, or both have taken the same work tile",
-                  one, two, text(thread.cta->id), Where::from_packed(conflict.where).text(), where.text()));
+        (one == two
+             ? fmt::format("separate bytes for each thread: two threads of warpgroup {} both write these, at "
+                           "{} and at {}",
+                           one, Where::from_packed(conflict.where).text(), where.text())
+             : fmt::format(
+                   "separate bytes for each warpgroup: {} and {} of CTA {} both write these, at {} and at "
+                   "{}. "
+                   "Either an index does not depend on the warpgroup, or both have taken the same work tile",
+                   one, two, text(thread.cta->id), Where::from_packed(conflict.where).text(), where.text())) +
+        flag_advice(conflict, where));
   } else if (space[0] == 'g' && stamp_cta(conflict.stamp) == thread.cta->key && one_reads && !warp_mates) {
     const Where earlier = Where::from_packed(conflict.where);
     report.missing(
@@ -664,6 +678,15 @@ struct SameValue {
   Where where;
 };
 constinit thread_local SameValue same_value;
+constinit thread_local bool same_value_is_open = false;
+
+/// The latest store of a thread that may hold poison.
+struct StoredBytes {
+  std::uintptr_t address = 0;
+  unsigned bytes = 0;  // 0: none
+  Where where;
+};
+constinit thread_local StoredBytes stored_bytes;
 
 /// Whether the conflict may be one instruction of a warp, of which nobody has read anything yet. Only stores
 /// that the compiler has told of come before the value is there, so that it can be compared.
@@ -680,13 +703,29 @@ void note_same_value(bool global, std::uintptr_t address, unsigned bytes, const 
                      Where where) {
   same_value = {.global = global, .address = address, .bytes = bytes, .conflict = conflict, .where = where};
   std::memcpy(same_value.held, reinterpret_cast<const void*>(address), bytes);
-  stores_same_value = true;
+  same_value_is_open = true;
+  store_is_open = true;
 }
 
 }  // namespace
 
-void settle_same_value() {
-  stores_same_value = false;
+void note_store(std::uintptr_t address, unsigned bytes, Where where) {
+  stored_bytes = {.address = address, .bytes = bytes, .where = where};
+  store_is_open = true;
+}
+
+void settle_store() {
+  store_is_open = false;
+  const StoredBytes latest = std::exchange(stored_bytes, {});
+  for (unsigned at = 0; at + sizeof(std::uint32_t) <= latest.bytes; at += sizeof(std::uint32_t)) {
+    std::uint32_t bits = 0;
+    std::memcpy(&bits, reinterpret_cast<const void*>(latest.address + at), sizeof bits);
+    if (is_poisoned(bits)) {
+      same_value_is_open = false;
+      fail_poisoned("a store", bits, latest.where);
+    }
+  }
+  if (!std::exchange(same_value_is_open, false)) return;
   const SameValue& stored = same_value;
   if (std::memcmp(stored.held, reinterpret_cast<const void*>(stored.address), stored.bytes) == 0) return;
   const Thread& thread = running_thread();
@@ -696,6 +735,65 @@ void settle_same_value() {
                                : name_shared(address, locate(address, thread, stored.where), thread);
   fail_race(stored.global ? "global" : "shared", name, stored.bytes, Access::kWrite, stored.where, thread,
             stored.conflict, stored.address);
+}
+
+namespace {
+
+/// The volatile accesses of a thread to shared memory: the places of its latest stores, and its latest load.
+struct VolatileAccesses {
+  static constexpr std::size_t kKept = 8;
+  std::array<std::uint64_t, kKept> stores{};
+  std::uint32_t stored = 0;
+  const void* loaded = nullptr;
+  std::uint64_t load = 0;
+};
+struct VolatileNotes {
+  explicit VolatileNotes(const Gang&) {}
+  void thread_exits(const Thread&) {}
+  std::unordered_map<const Thread*, VolatileAccesses> of;
+};
+
+}  // namespace
+
+void note_volatile_shared(const void* pointer, bool is_load, Where where) {
+  Thread& thread = running_thread();
+  VolatileAccesses& own = NotesOf<VolatileNotes>::make(*thread.cta->gang).of[&thread];
+  if (!is_load) {
+    own.stores[own.stored++ % VolatileAccesses::kKept] = where.packed();
+    own.loaded = nullptr;
+    return;
+  }
+  const bool polls = own.loaded == pointer && own.load == where.packed();
+  own.loaded = pointer;
+  own.load = where.packed();
+  if (polls || !course_rule_on(CourseRule::kWarpSynchronous)) return;
+  auto address = reinterpret_cast<std::uintptr_t>(pointer);
+  const SharedPlace place = locate(address, thread, where);
+  if (place.owner != thread.cta) return;
+  const std::uintptr_t offset = address - place.window.begin;
+  const Line& line = place.window.lines[offset / 16];
+  const Cell& cell = line.cells()[offset % 16 >> line.granule_log2()];
+  const std::uint64_t written = cell.write_where & ~kAtomicBit;
+  // Each lane stores its own element by the same instruction: not a flag that one lane raises for another.
+  const bool same_instruction =
+      std::find(own.stores.begin(), own.stores.end(), written) != own.stores.end() && written != 0;
+  if (cell.write == 0 || (cell.write_where & kAtomicBit) == 0 || !same_instruction || is_agent(cell.write) ||
+      stamp_cta(cell.write) != thread.cta->key || stamp_thread(cell.write) == thread.index ||
+      stamp_thread(cell.write) / kWarpSize != thread.index / kWarpSize || ordered(cell.write, thread))
+    return;
+  Report report(
+      "a lane reads through volatile what another lane of its warp stores, and nothing orders the two");
+  report.line("bytes", name_shared(address, place, thread));
+  report.line("store", "{} by {}", Where::from_packed(written).text(),
+              name_thread(thread.cta->gang->grid, cell.write));
+  report.line("load", "{} by {}", where.text(), name_thread(thread));
+  report.missing(
+      "__syncwarp() between the store and the load, and another one between the load and the next store of "
+      "these bytes: lanes of a warp do not run in step, and volatile only keeps the compiler from leaving an "
+      "access out");
+  report.rule("lanes of a warp are not ordered by being in one warp: __syncwarp or a barrier goes between",
+              "CUDA C++ Programming Guide, \"Independent Thread Scheduling\"");
+  fail("warp-synchronous", report.course_rule(CourseRule::kWarpSynchronous).str());
 }
 
 void check_shared(const void* pointer, unsigned bytes, Access access, Where where) {

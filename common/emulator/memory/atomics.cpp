@@ -27,8 +27,9 @@ namespace emulator {
 
 /// What a word that atomics touch has told in this launch.
 struct FlagWord {
-  VectorClock device;  // released by fences of device scope
-  VectorClock cta;     // released by fences of CTA scope: only the parts of the same CTA count
+  VectorClock device;      // released by fences of device scope
+  VectorClock cta;         // released by fences of CTA scope: only the parts of the same CTA count
+  VectorClock sequential;  // before a fence.sc that comes before a write of the word
   AtomicWriter writer;
   bool changed = false;  // in this launch
 
@@ -78,7 +79,7 @@ struct FlagWord {
   std::vector<Store> stores;  // and updates: the latest of each thread
   std::vector<Load> loads;
   /// What these were before a store that is not known yet to change the value.
-  VectorClock device_before, cta_before;
+  VectorClock device_before, cta_before, sequential_before;
 };
 
 /// What the launch before has left in a word.
@@ -442,7 +443,7 @@ std::string written_neighbours(const void* address, const Thread& thread) {
       name_address(polled), list, keys.size(), name_address(*lowest), name_address(*highest), outside);
 }
 
-void fence(Scope scope, const char* what, Where where) {
+void fence(Scope scope, const char* what, Where where, FenceOrder order) {
   Thread& thread = this_thread(what, where);
   if (context.counters) count_instruction(what, where, 0, 1);
   // Acquire what relaxed atomics have seen.
@@ -451,6 +452,10 @@ void fence(Scope scope, const char* what, Where where) {
     thread.clock.join_only(thread.cta->key, thread.seen_cta);
     thread.seen_device.clear();
     thread.seen_cta.clear();
+    if (order == FenceOrder::kSequential) {
+      thread.clock.join(thread.sequential_seen);
+      thread.sequential_seen.clear();
+    }
   } else {
     thread.clock.join_only(thread.cta->key, thread.seen_device);
     thread.clock.join_only(thread.cta->key, thread.seen_cta);
@@ -460,6 +465,7 @@ void fence(Scope scope, const char* what, Where where) {
   thread.release_into(snapshot);
   if (scope == Scope::kDevice) {
     thread.fenced_device = snapshot.clock;
+    if (order == FenceOrder::kSequential) thread.sequential_past.join(snapshot.clock);
   }
   thread.fenced_cta = std::move(snapshot.clock);
   if (scope == Scope::kDevice) {
@@ -509,6 +515,7 @@ AtomicAccess::AtomicAccess(const void* address, unsigned bytes, const char* what
   if (kind == AtomicKind::kStore) {
     flag.device_before = std::exchange(flag.device, {});
     flag.cta_before = std::exchange(flag.cta, {});
+    flag.sequential_before = flag.sequential;  // later writes in coherence order count as well
   }
   flag_ = &flag;
   where_ = where;
@@ -525,6 +532,10 @@ AtomicAccess::AtomicAccess(const void* address, unsigned bytes, const char* what
     flag.cta.join_only(thread.cta->key, thread.fenced_cta);
     flag.cta.unshare();
   }
+  if (kind != AtomicKind::kLoad && !thread.sequential_past.empty()) {
+    flag.sequential.join(thread.sequential_past);
+    flag.sequential.unshare();
+  }
   if (kind == AtomicKind::kLoad) {
     FlagWord::Load& load = entry_of(flag.loads, thread.stamp());
     load = {.stamp = thread.stamp(), .where = where, .what = what, .number = ++loads_so_far};
@@ -535,6 +546,7 @@ AtomicAccess::AtomicAccess(const void* address, unsigned bytes, const char* what
     if (thread.fence_time != 0 && thread.fence_time != thread.time) {  // it has met others since
       store.fence = Where::from_packed(thread.fence_where);
       store.knew = thread.clock;
+      store.knew.raise_base(thread.cta->key, thread.base);
       store.knew.unshare();
     }
     if (kind == AtomicKind::kUpdate) {
@@ -550,6 +562,10 @@ AtomicAccess::AtomicAccess(const void* address, unsigned bytes, const char* what
     }
   }
   if (kind == AtomicKind::kStore) return;
+  if (!flag.sequential.empty()) {
+    thread.sequential_seen.join(flag.sequential);
+    thread.sequential_seen.unshare();
+  }
   if (!flag.device.empty()) {
     thread.seen_device.join(flag.device);
     thread.seen_device.unshare();
@@ -594,6 +610,7 @@ void AtomicAccess::changed() {
 void AtomicAccess::repeated(std::uint64_t value) {
   flag_->device.meet(flag_->device_before);
   flag_->cta.meet(flag_->cta_before);
+  flag_->sequential = std::move(flag_->sequential_before);
   FlagWord::Store& store = entry_of(flag_->stores, running_thread().stamp());
   store.repeats = value != 0;
   store.old = !flag_->changed;
@@ -947,8 +964,10 @@ bool explain_flag(Report& report, const Thread& thread, Where where, Stamp earli
   }
   if (!store.device.covers(earlier) && store.knew.covers(earlier)) {
     report.missing(
-        "a release: {} at {} does not order earlier accesses, and the latest fence before it, at {}, "
-        "precedes the {} at {}. A __threadfence() is needed between them, after the barrier",
+        "a release: {} at {} does not order earlier accesses, and the latest fence before it, at {}, comes "
+        "before the barrier (or the acquire) by which its thread knows of the {} at {}. A __threadfence() is "
+        "needed between that and the store; alternatively, every thread that writes executes one before the "
+        "barrier, and every thread that reads executes one after it has waited",
         store.what, store.where.text(), store.fence.text(), earlier_reads ? "read" : "write",
         earlier_where.text());
     return true;
@@ -993,13 +1012,13 @@ bool explain_flag(Report& report, const Thread& thread, Where where, Stamp earli
   return true;
 }
 
-unsigned ballot(const char* what, unsigned mask, int predicate, Where where) {
+Ballot vote(const char* what, unsigned mask, int predicate, Where where) {
   struct Vote {
     int predicate;
-    unsigned result;
-  } vote{predicate, 0};
+    Ballot result;
+  } own{predicate, {}};
   warp_collective(
-      what, mask, &vote,
+      what, mask, &own,
       [](Rendezvous& meeting) {
         unsigned result = 0;
         for (unsigned lane = 0; lane < 32; ++lane) {
@@ -1007,28 +1026,13 @@ unsigned ballot(const char* what, unsigned mask, int predicate, Where where) {
             result |= 1u << lane;
         }
         for (unsigned lane = 0; lane < 32; ++lane) {
-          if (meeting.mask >> lane & 1) static_cast<Vote*>(meeting.arguments[lane])->result = result;
+          if (meeting.mask >> lane & 1)
+            static_cast<Vote*>(meeting.arguments[lane])->result = {result, meeting.mask};
         }
         meeting.result = result;
       },
       false, false, where);
-  return vote.result;
-}
-
-unsigned active_mask(Where where) {
-  const Thread& thread = this_thread("__activemask", where);
-  const unsigned self = 1u << thread.lane();
-  Cta& cta = *thread.cta;
-  if (cta.gang->random.below(2) == 0) return self;
-  unsigned mask = self;
-  for (int lane = 0; lane < kWarpSize; ++lane) {
-    const int index = thread.warp() * kWarpSize + lane;
-    if (index < cta.thread_count &&
-        cta.threads[static_cast<std::size_t>(index)].state == ThreadState::kRunnable) {
-      mask |= 1u << lane;
-    }
-  }
-  return mask;
+  return own.result;
 }
 
 void shuffle_bytes(const char* what, Shuffle kind, unsigned mask, void* value, unsigned bytes, int operand,
@@ -1051,7 +1055,7 @@ void shuffle_bytes(const char* what, Shuffle kind, unsigned mask, void* value, u
     const char* what;
     Where where;
     std::uint64_t result;
-    int missing;  // the source lane that the mask does not name, or -1
+    int missing;  // the source lane that does not take part, or -1
   } exchange{value, bytes, kind, operand, width, what, where, 0, -1};
   warp_collective(
       what, mask, &exchange,
@@ -1092,13 +1096,14 @@ void shuffle_bytes(const char* what, Shuffle kind, unsigned mask, void* value, u
       },
       false, false, where);
   if (exchange.missing >= 0) {
-    fail("warp-shuffle",
-         Report("{} reads from lane {}, which is not in the mask {:#x}", what, exchange.missing, mask)
-             .line("where", where.text())
-             .line("by", name_thread(running_thread()))
-             .rule("a value read from a lane that does not take part is undefined",
-                   "CUDA C++ Programming Guide, \"Warp Shuffle Functions\"")
-             .str());
+    fail("warp-shuffle", Report("{} reads from lane {}, which {}", what, exchange.missing,
+                                mask >> exchange.missing & 1 ? std::string("has returned from the kernel")
+                                                             : fmt::format("is not in the mask {:#x}", mask))
+                             .line("where", where.text())
+                             .line("by", name_thread(running_thread()))
+                             .rule("a value read from a lane that does not take part is undefined",
+                                   "CUDA C++ Programming Guide, \"Warp Shuffle Functions\"")
+                             .str());
   }
   std::memcpy(value, &exchange.result, bytes);
 }

@@ -16,10 +16,18 @@ namespace emulator {
 
 enum class Scope { kCta, kDevice };
 
+/// fence.acq_rel and fence.sc. __threadfence() is fence.sc.
+enum class FenceOrder { kAcquireRelease, kSequential };
+
 /// Orders the thread's accesses before it against those after it, as seen by threads in `scope` that
 /// synchronise through an atomic: fence, atomic write ... atomic read, fence. PTX ISA,
 /// "Memory Consistency Model".
-void fence(Scope scope, const char* what, Where where);
+///
+/// A fence.sc also synchronises with each fence.sc that follows it in Fence-SC order. A fence that comes (in
+/// causality order, over a barrier, say) before an atomic write precedes one that comes after a read of what
+/// was written: in the other order the read would come before the write. So the fences need not be those of
+/// the threads that write and read the flag.
+void fence(Scope scope, const char* what, Where where, FenceOrder order = FenceOrder::kAcquireRelease);
 
 /// A load releases nothing, a store acquires nothing and ends what others released by the word; an update
 /// (read, modify, write) does both and ends nothing.
@@ -92,8 +100,14 @@ EMULATOR_NOT_INSTRUMENTED T atomic_update(T* address, const char* what, Where wh
   return old;
 }
 
-unsigned ballot(const char* what, unsigned mask, int predicate, Where where);
-unsigned active_mask(Where where);
+struct Ballot {
+  unsigned lanes = 0;   // whose predicate holds
+  unsigned voters = 0;  // lanes of the mask, without those that have returned
+};
+Ballot vote(const char* what, unsigned mask, int predicate, Where where);
+inline unsigned ballot(const char* what, unsigned mask, int predicate, Where where) {
+  return vote(what, mask, predicate, where).lanes;
+}
 
 enum class Shuffle { kIndex, kUp, kDown, kXor };
 /// Exchanges 4 or 8 raw bytes between lanes.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <utility>
 
 namespace emulator {
@@ -161,6 +162,16 @@ void VectorClock::add(Stamp stamp) {
   if (mine.pages.size() <= thread / 32) mine.pages.resize(thread / 32 + 1);
   std::uint32_t& time = mine.pages[thread / 32].write().times[thread % 32];
   time = std::max(time, stamp_time(stamp));
+}
+
+bool VectorClock::knows_of(std::uint32_t key) const {
+  const Part* const known = find(key);
+  if (known == nullptr) return false;
+  return known->base > 1 ||
+         std::any_of(known->pages.begin(), known->pages.end(), [](const PageReference& page) {
+           return page && std::any_of(std::begin(page.read().times), std::end(page.read().times),
+                                      [](std::uint32_t time) { return time != 0; });
+         });
 }
 
 void VectorClock::raise_base(std::uint32_t key, std::uint32_t base) {

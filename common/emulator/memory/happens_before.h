@@ -85,6 +85,8 @@ class VectorClock {
   /// Keeps only what the other clock knows too.
   void meet(const VectorClock& other);
   void add(Stamp stamp);
+  /// Whether anything that a thread of this CTA did is known.
+  bool knows_of(std::uint32_t cta_key) const;
   /// All accesses of this CTA below `base` are known.
   void raise_base(std::uint32_t cta_key, std::uint32_t base);
   /// Drops what is known about one CTA (because its threads now share a base that covers it).
@@ -110,7 +112,8 @@ class VectorClock {
 /// See Thread::release_into and Thread::acquire_from in machine.h.
 struct SyncObject {
   VectorClock clock;
-  VectorClock execution;  // see Thread::execution
+  VectorClock execution;                         // see Thread::execution
+  VectorClock sequential_past, sequential_seen;  // see Thread::sequential_past
 };
 
 }  // namespace emulator

@@ -40,6 +40,19 @@ void note_remote_access(Cta& owner, Access access, Where where) {
         owner, latest, "a thread accesses the shared memory of a CTA that has ended",
         "a barrier of the cluster after the last remote access, at which the other CTA waits before it ends");
   }
+  if (!thread.clock.knows_of(owner.key) && !thread.execution.knows_of(owner.key)) {
+    fail("cluster-start",
+         Report("an access to the shared memory of a CTA that may not have started")
+             .line("access", "a {} at {} by {}", remote_verb(access), where.text(), name_thread(thread))
+             .line("memory", "shared memory of CTA {}", text(owner.id))
+             .missing("a barrier of the cluster before the first remote access: no thread of CTA {} has told "
+                      "this one yet that it runs",
+                      text(owner.id))
+             .rule("a CTA's shared memory exists from the start of the CTA: all CTAs of a cluster have "
+                   "started when a barrier of the cluster has been passed",
+                   "CUDA C++ Programming Guide, \"Distributed Shared Memory\"")
+             .str());
+  }
   if (!owner.remote_accesses) owner.remote_accesses = std::make_shared<RemoteAccesses>();
   owner.remote_accesses->by_thread[latest.stamp >> 32] = latest;
 }

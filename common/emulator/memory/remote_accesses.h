@@ -23,7 +23,8 @@ struct RemoteAccesses {
   std::unordered_map<Stamp, Latest> by_thread;
 };
 
-/// The running thread accesses `owner`'s shared memory; reports when that CTA has ended.
+/// The running thread accesses `owner`'s shared memory; reports when that CTA has ended, or when the thread
+/// does not know that it has started.
 void note_remote_access(Cta& owner, Access access, Where where);
 
 /// The last thread of a CTA ends: some thread of it must have synchronised with every access from outside.

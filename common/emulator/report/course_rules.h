@@ -27,6 +27,9 @@ enum class CourseRule : std::uint8_t {
   kRelaxedOrder,
   kCommitArrival,
   kProxyFenceAfterRead,
+  kProxyFenceByReader,
+  kWarpSynchronous,
+  kBarrierDivergence,
 };
 
 struct CourseRuleEntry {
@@ -104,6 +107,18 @@ inline constexpr std::array kCourseRules{
         CourseRule::kProxyFenceAfterRead, "proxy-fence-after-read",
         "a thread that has read shared memory must execute fence.proxy.async before a copy overwrites it",
         "docs/proxies.md", true},
+    CourseRuleEntry{CourseRule::kProxyFenceByReader, "proxy-fence-by-reader",
+                    "fence.proxy.async is executed by each thread that read, before it hands the bytes back, "
+                    "not by the one that waits for it and issues the copy",
+                    "docs/emulator/stricter-rules.md", true},
+    CourseRuleEntry{CourseRule::kWarpSynchronous, "warp-synchronous",
+                    "no lane reads through volatile what another lane of its warp has stored there, with "
+                    "nothing between the two that orders them",
+                    "docs/emulator/stricter-rules.md", true},
+    CourseRuleEntry{CourseRule::kBarrierDivergence, "barrier-divergence",
+                    "all threads of a CTA come to the same __syncthreads, also threads that have nothing to "
+                    "do and warps in other branches",
+                    "docs/emulator/stricter-rules.md", true},
 };
 
 constexpr const CourseRuleEntry& entry_of(CourseRule rule) {

@@ -120,6 +120,8 @@ void acquire(Thread& thread, Mbarrier& barrier, std::uint32_t parity, Acquires a
     thread.clock.join(completed.local);
     (cluster ? thread.clock : thread.execution).join(completed.cluster);
     thread.execution.join(completed.execution);
+    thread.sequential_past.join(completed.sequential_past);
+    thread.sequential_seen.join(completed.sequential_seen);
   }
   if (!completed.tensor.empty()) state.tensor.join(completed.tensor);
   barrier.observed_phases = std::max(barrier.observed_phases, barrier.phase);
@@ -237,6 +239,8 @@ void advance(Mbarrier& barrier, Where where) {
   barrier.completed.cluster.join(barrier.arriving.cluster);
   barrier.completed.execution.join(barrier.arriving.execution);
   if (!barrier.arriving.tensor.empty()) barrier.completed.tensor.join(barrier.arriving.tensor);
+  barrier.completed.sequential_past.join(barrier.arriving.sequential_past);
+  barrier.completed.sequential_seen.join(barrier.arriving.sequential_seen);
   barrier.arriving = {};
   ++barrier.phase;
   barrier.pending = barrier.count;
@@ -364,7 +368,13 @@ std::uint64_t arrive(Mbarrier& barrier, const ArriveOptions& options, Where wher
                                                      : arriving.execution)
         .join(published.clock);
     arriving.execution.join(published.execution);
+    if (thread.cta == barrier.cta || options.releases_cluster) {
+      arriving.sequential_past.join(published.sequential_past);
+      arriving.sequential_seen.join(published.sequential_seen);
+    }
     barrier.pending -= options.count;
+    // PTX ISA, "mbarrier.arrive_drop": it lowers the expected arrival count, and then arrives.
+    if (options.drops) barrier.count -= options.count;
     note_run(thread, barrier, where);
   }
   store_word(barrier);

@@ -56,6 +56,7 @@ struct Mbarrier {
   /// merely over (Thread::execution), and what relaxed arrivals order for tcgen05 instructions alone.
   struct Published {
     VectorClock local, cluster, execution, tensor;
+    VectorClock sequential_past, sequential_seen;  // see Thread::sequential_past
   };
   Published arriving;   // of this phase
   Published completed;  // of all completed phases
@@ -113,6 +114,7 @@ struct ArriveOptions {
   bool expects = false;
   bool releases_cluster = false;
   std::uint32_t count = 1;     // of arrivals
+  bool drops = false;          // mbarrier.arrive_drop: the phases that follow expect `count` fewer
   bool completes = true;       // false: .noComplete, which must leave an arrival to others
   bool releases = true;        // false: .relaxed, which publishes nothing
   bool orders_tensor = false;  // .relaxed.cluster: and yet orders what tcgen05.fence puts before it

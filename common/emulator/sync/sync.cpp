@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <bit>
+#include <iterator>
+#include <memory>
 
 #include "emulator/machine/machine.h"
 #include "emulator/report/causes/k_tiles.h"
@@ -14,12 +16,13 @@
 namespace emulator {
 namespace {
 
-[[noreturn]] void fail_different_places(const Cta& cta, const char* what, Where where) {
+[[noreturn]] void fail_different_places(const Cta& cta, const char* what, Where where, bool one_warp) {
   Report report("threads of one CTA meet at different {} in the source", what);
   report.block(places_of_threads(cta));
   report.line("and", "{} arrives at {} {}", name_thread(running_thread()), where.text(), what);
   report.rule("a barrier is allowed in conditional code only if all threads of the CTA take the same branch",
               "CUDA C++ Programming Guide, \"Synchronization Functions\"");
+  if (!one_warp) report.course_rule(CourseRule::kBarrierDivergence);
   fail("barrier-divergence", report.str());
 }
 
@@ -30,6 +33,8 @@ void order_cta(Cta& cta) {
   VectorClock others;
   bool any_others = false;
   VectorClock execution;
+  VectorClock past;
+  VectorClock seen;
   for (Thread& thread : cta.threads) {
     base = std::max(base, thread.time + 1);
     thread.clock.forget(cta.key);
@@ -38,12 +43,16 @@ void order_cta(Cta& cta) {
       any_others = true;
     }
     if (!thread.execution.empty()) execution.join(thread.execution);
+    if (!thread.sequential_past.empty()) past.join(thread.sequential_past);
+    if (!thread.sequential_seen.empty()) seen.join(thread.sequential_seen);
   }
   for (Thread& thread : cta.threads) {
     thread.base = base;
     thread.time = base;
     if (any_others) thread.clock = others;
     if (!execution.empty()) thread.execution = execution;
+    if (!past.empty()) thread.sequential_past = past;
+    if (!seen.empty()) thread.sequential_seen = seen;
   }
   Context& c = context;
   c.base = base;
@@ -60,27 +69,28 @@ std::vector<std::uint32_t> lanes_of(std::uint32_t mask) {
 
 }  // namespace
 
-int cta_barrier(const char* what, int predicate, Where where) {
-  Thread& thread = this_thread(what, where);
-  if (context.counters) count_instruction(what, where, thread.lane() == 0, 1);
-  Cta& cta = *thread.cta;
+namespace {
+
+/// The line number tells two places apart, and so does the kind of barrier; the same inlined helper is one
+/// place. PTX ISA, "barrier": warps arrive at a barrier, wherever that is in the source; the lanes of a warp
+/// execute the same one.
+void check_places(const Cta& cta, const char* what, Where where) {
+  const auto elsewhere = [&](const Thread* thread) {
+    return thread->wait.where.packed() != where.packed() && thread->wait.where.text() != where.text();
+  };
+  const auto mate_elsewhere = [&](const Thread* thread) {
+    return thread->warp() == running_thread().warp() && elsewhere(thread);
+  };
+  const std::vector<Thread*>& waiting = cta.barrier.waiting;
+  const bool strict = course_rule_on(CourseRule::kBarrierDivergence);
+  if (strict ? !elsewhere(waiting.front()) : std::none_of(waiting.begin(), waiting.end(), mate_elsewhere))
+    return;
+  fail_different_places(cta, what, where, std::any_of(waiting.begin(), waiting.end(), mate_elsewhere));
+}
+
+/// All threads have come that the barrier waits for.
+void complete_barrier(Cta& cta, const char* what, Where where) {
   CtaBarrier& barrier = cta.barrier;
-  if (!barrier.waiting.empty()) {
-    const Wait& first = barrier.waiting.front()->wait;
-    // The line number tells two places apart, and so does the kind of barrier; the same
-    // inlined helper is one place.
-    if (first.where.packed() != where.packed() && first.where.text() != where.text()) {
-      fail_different_places(cta, what, where);
-    }
-  }
-  if (timeline_on())
-    log_together(OperationKind::kCtaBarrier, static_cast<std::uint32_t>(cta.thread_count), 0, 0, where);
-  if (predicate) ++barrier.count;
-  if (static_cast<int>(barrier.waiting.size()) + 1 < cta.thread_count) {
-    barrier.waiting.push_back(&thread);
-    cta.gang->block({.kind = WaitKind::kCtaBarrier, .what = what, .where = where});
-    return barrier.result;
-  }
   if (!cta.unwritten_read.empty()) fail("shared-uninitialised", cta.unwritten_read);
   order_cta(cta);
   end_barrier_interval(cta, what, where);
@@ -91,6 +101,30 @@ int cta_barrier(const char* what, int predicate, Where where) {
   barrier.result = barrier.count;
   barrier.count = 0;
   ++cta.gang->progress;
+}
+
+/// How many threads a barrier of the CTA waits for. PTX ISA, "barrier": for non-exited threads.
+int awaited_threads(const Cta& cta) {
+  return cta.thread_count - (course_rule_on(CourseRule::kBarrierDivergence) ? 0 : cta.exited);
+}
+
+}  // namespace
+
+int cta_barrier(const char* what, int predicate, Where where) {
+  Thread& thread = this_thread(what, where);
+  if (context.counters) count_instruction(what, where, thread.lane() == 0, 1);
+  Cta& cta = *thread.cta;
+  CtaBarrier& barrier = cta.barrier;
+  if (!barrier.waiting.empty()) check_places(cta, what, where);
+  if (timeline_on())
+    log_together(OperationKind::kCtaBarrier, static_cast<std::uint32_t>(cta.thread_count), 0, 0, where);
+  if (predicate) ++barrier.count;
+  if (static_cast<int>(barrier.waiting.size()) + 1 < awaited_threads(cta)) {
+    barrier.waiting.push_back(&thread);
+    cta.gang->block({.kind = WaitKind::kCtaBarrier, .what = what, .where = where});
+    return barrier.result;
+  }
+  complete_barrier(cta, what, where);
   cta.gang->yield();  // the last one to arrive has no right to go on first
   return barrier.result;
 }
@@ -165,6 +199,43 @@ void note_round(Cta& cta, Warp& warp, const Rendezvous& meeting) {
   fail("livelock", report.str());
 }
 
+/// For which lanes the meeting waits. PTX ISA, "shfl.sync", "vote.sync", "match.sync", "redux.sync": until
+/// all non-exited threads that the mask names have executed it; of __syncwarp the CUDA C++ Programming Guide
+/// says the same. An .aligned instruction is executed by all threads of the warp.
+std::uint32_t awaited_lanes(const Warp& warp, const Rendezvous& meeting) {
+  return meeting.same_place ? meeting.mask : meeting.mask & ~warp.exited;
+}
+
+/// All that it waited for have come: by the last of them, or by a lane that returns from the kernel.
+void complete_meeting(Cta& cta, Warp& warp, std::list<Rendezvous>::iterator found) {
+  const Thread& thread = running_thread();
+  if (context.counters)
+    count_instruction(found->what, found->where, 1, static_cast<unsigned>(std::popcount(found->arrived)));
+  Rendezvous complete = *found;
+  warp.open.erase(found);
+  complete.mask = complete.arrived;
+  if (complete.execute) complete.execute(complete);
+  if (!complete.orders_memory) note_round(cta, warp, complete);
+  const int first_thread = thread.warp() * kWarpSize;
+  const int lanes_in_warp = std::min(kWarpSize, cta.thread_count - first_thread);
+  const std::uint32_t existing = lanes_in_warp == 32 ? 0xffffffffu : (1u << lanes_in_warp) - 1;
+  const auto for_lanes = [&](auto visit) {
+    for (std::uint32_t i = 0; i < 32; ++i) {
+      if (complete.mask >> i & 1) visit(*complete.lanes[i]);
+    }
+  };
+  if (complete.mask == existing) for_lanes([](Thread& lane) { lanes_converged(lane); });
+  if (complete.orders_memory) {
+    SyncObject order;
+    for_lanes([&](Thread& lane) { lane.release_into(order); });
+    for_lanes([&](Thread& lane) { lane.acquire_from(order); });
+    ++cta.gang->progress;
+  }
+  for_lanes([&](Thread& lane) {
+    if (&lane != &thread) cta.gang->make_runnable(lane);
+  });
+}
+
 }  // namespace
 
 void warp_collective(const char* what, std::uint32_t mask, void* argument,
@@ -231,41 +302,78 @@ void warp_collective(const char* what, std::uint32_t mask, void* argument,
                   &open);
       }
     }
-    warp.open.push_back({.what = what, .mask = mask, .arrived = 0, .where = where, .same_place = same_place});
+    warp.open.push_back({.what = what,
+                         .mask = mask,
+                         .where = where,
+                         .same_place = same_place,
+                         .orders_memory = orders_memory,
+                         .execute = execute});
     found = std::prev(warp.open.end());
   }
   Rendezvous& meeting = *found;
   meeting.arrived |= 1u << lane;
   meeting.lanes[lane] = &thread;
   meeting.arguments[lane] = argument;
-  if (meeting.arrived != mask) {
+  if (meeting.arrived != awaited_lanes(warp, meeting)) {
     cta.gang->block({.kind = WaitKind::kWarp, .what = what, .where = where, .mask = mask});
     return;
   }
+  complete_meeting(cta, warp, found);
+}
 
-  if (context.counters) count_instruction(what, where, 1, static_cast<unsigned>(std::popcount(mask)));
-  Rendezvous complete = meeting;
-  warp.open.erase(found);
-  if (execute) execute(complete);
-  if (!orders_memory) note_round(cta, warp, complete);
-  if (mask == existing) {
-    for (std::uint32_t i = 0; i < 32; ++i) {
-      if (mask >> i & 1) lanes_converged(*complete.lanes[i]);
-    }
+void leave_warp(Thread& thread) {
+  Cta& cta = *thread.cta;
+  Warp& warp = cta.warps[static_cast<std::size_t>(thread.warp())];
+  warp.exited |= 1u << thread.lane();
+  for (auto meeting = warp.open.begin(); meeting != warp.open.end();) {
+    const auto next = std::next(meeting);
+    if (meeting->arrived == awaited_lanes(warp, *meeting)) complete_meeting(cta, warp, meeting);
+    meeting = next;
   }
-  if (orders_memory) {
-    SyncObject order;
-    for (std::uint32_t i = 0; i < 32; ++i) {
-      if (mask >> i & 1) complete.lanes[i]->release_into(order);
-    }
-    for (std::uint32_t i = 0; i < 32; ++i) {
-      if (mask >> i & 1) complete.lanes[i]->acquire_from(order);
-    }
-    ++cta.gang->progress;
+  const std::vector<Thread*>& at_barrier = cta.barrier.waiting;
+  if (!course_rule_on(CourseRule::kBarrierDivergence) && !at_barrier.empty() &&
+      static_cast<int>(at_barrier.size()) == awaited_threads(cta) - 1) {
+    const Wait wait = at_barrier.front()->wait;
+    complete_barrier(cta, wait.what, wait.where);
   }
-  for (std::uint32_t i = 0; i < 32; ++i) {
-    if ((mask >> i & 1) && complete.lanes[i] != &thread) cta.gang->make_runnable(*complete.lanes[i]);
+}
+
+std::uint32_t lanes_together(const char* what, Where where) {
+  // Any lanes of a warp may run together, and all of them may; what holds for each choice is that the lanes
+  // chosen execute the instruction at the same time, so that all of them get the same mask.
+  constexpr std::uint32_t kMany = 16;
+  constexpr std::uint32_t kFew = 3;
+  Thread& thread = this_thread(what, where);
+  Cta& cta = *thread.cta;
+  Gang& gang = *cta.gang;
+  Warp& warp = cta.warps[static_cast<std::size_t>(thread.warp())];
+  const std::uint32_t self = 1u << thread.lane();
+  for (Gathering& open : warp.gatherings) {
+    if (open.where.packed() != where.packed() && open.where.text() != where.text()) continue;
+    open.lanes |= self;
+    open.waiting.push_back(&thread);
+    const std::shared_ptr<std::uint32_t> mask = open.mask;
+    gang.block({.kind = WaitKind::kWarp, .what = what, .where = where, .mask = open.lanes});
+    return *mask;
   }
+  warp.gatherings.push_back({.where = where, .lanes = self, .mask = std::make_shared<std::uint32_t>(0u)});
+  const auto gathering = std::prev(warp.gatherings.end());
+  const auto others_may_come = [&] {
+    for (int lane = 0; lane < kWarpSize; ++lane) {
+      const auto index = static_cast<std::size_t>(thread.warp() * kWarpSize + lane);
+      if (index < cta.threads.size() && &cta.threads[index] != &thread &&
+          cta.threads[index].state == ThreadState::kRunnable)
+        return true;
+    }
+    return false;
+  };
+  const std::uint32_t turns = gang.random.below(2) == 0 ? kMany : gang.random.below(kFew);
+  for (std::uint32_t i = 0; i < turns && others_may_come(); ++i) gang.yield();
+  const std::uint32_t mask = gathering->lanes;
+  *gathering->mask = mask;
+  for (Thread* const waiting : gathering->waiting) gang.make_runnable(*waiting);
+  warp.gatherings.erase(gathering);
+  return mask;
 }
 
 }  // namespace emulator

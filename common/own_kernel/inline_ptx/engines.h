@@ -46,7 +46,7 @@ namespace inline_ptx {
 inline u32 nsmid() {
   return static_cast<u32>(emulator::options().sm_count);
 }
-/// CTAs are dealt to the SMs in turn.
+/// CTA i is on SM i, modulo their number.
 inline u32 smid() {
   return static_cast<u32>(emulator::running_thread().cta->linear % nsmid());
 }

@@ -228,17 +228,17 @@ __global__ void arrives_alone(unsigned count) {
 
 __global__ void lanes_leave(int* out, unsigned lanes) {
   if (threadIdx.x >= lanes) return;
-  ptx::st_global(out + threadIdx.x, __shfl_xor_sync(0xffffffffu, static_cast<int>(threadIdx.x), 1));
+  ptx::st_global(out + threadIdx.x, static_cast<int>(ptx::elect_sync()));
 }
 
-/// Warp 1 waits for warp 0, whose lanes from `lanes` on return before a shuffle.
+/// Warp 1 waits for warp 0, whose lanes from `lanes` on return before an instruction of the whole warp.
 __global__ void lanes_leave_others_waiting(unsigned lanes) {
   auto& shared = ptx::dynamic_shared<Entries>();
   if (threadIdx.x == 0) ptx::mbarrier_init(&shared.sent[0], 1);
   __syncthreads();
   if (threadIdx.x == 32) wait(&shared.sent[0], 0);
   if (threadIdx.x >= lanes) return;
-  static_cast<void>(__shfl_xor_sync(0xffffffffu, static_cast<int>(threadIdx.x), 1));
+  static_cast<void>(ptx::elect_sync());
   if (threadIdx.x == 0) ptx::mbarrier_arrive(&shared.sent[0]);
 }
 

@@ -1,5 +1,6 @@
 // Barriers of the CTA: which threads must come, and what they order.
 #include "emulator/emulator_test.h"
+#include "emulator/report/course_rules.h"
 
 namespace barrier_test {
 
@@ -65,6 +66,18 @@ TEST_CASE("barrier-divergence: one CTA, two barriers in the source") {
   CHECK_BREAKS("barrier-divergence", run(two_places, one_cta(64), 32));
   CHECK_FALSE(contains(run(two_places, one_cta(64), 32).report, "missing"));  // nobody has returned
   CHECK_PASSES(run(two_places, one_cta(64), 64));
+}
+
+TEST_CASE("barrier-divergence can be switched off: returned threads, and warps in different places") {
+  using emulator::CourseRule;
+  CHECK(contains(run(some_threads_return, one_cta(96), 95).report, "--allow barrier-divergence"));
+  CHECK(contains(run(two_places, one_cta(64), 32).report, "--allow barrier-divergence"));
+  CHECK_FALSE(contains(run(two_places, one_cta(32), 16).report, "--allow"));
+  const emulator::ScopedCourseRule off(CourseRule::kBarrierDivergence, false);
+  CHECK_PASSES(run(some_threads_return, one_cta(96), 95));
+  CHECK_PASSES(run(some_threads_skip, one_cta(256), 128));
+  CHECK_PASSES(run(two_places, one_cta(64), 32));
+  CHECK_BREAKS("barrier-divergence", run(two_places, one_cta(32), 16));  // of one warp
 }
 
 TEST_CASE("barrier-divergence: one barrier more than the others") {

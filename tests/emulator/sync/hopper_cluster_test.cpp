@@ -233,6 +233,10 @@ TEST_CASE("global-race: an arrival or a wait of CTA scope publishes nothing acro
   DeviceArray<int> words(5);
   CHECK_BREAKS("global-race", run(gather, shape(4, 64), words.get(), kCtaScopeArrive));
   CHECK_BREAKS("global-race", run(gather, shape(4, 64), words.get(), kCtaScopeWait));
+  check_report(run(gather, shape(4, 64), words.get(), kCtaScopeArrive), "global-race",
+               {"mbarrier full", "missing  a release at cluster scope: the arrival"});
+  check_report(run(gather, shape(4, 64), words.get(), kCtaScopeWait), "global-race",
+               {"mbarrier full", "missing  an acquire at cluster scope: the wait at"});
 }
 
 TEST_CASE(

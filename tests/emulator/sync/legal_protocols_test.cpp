@@ -114,7 +114,7 @@ __global__ void fences_copies(ptx::TensorMap map, const bf16* source, int behind
   }
 }
 
-enum FenceOfReader { kBehindTheRead, kBeforeTheRead, kBehindTheArrival, kNoReadFence };
+enum FenceOfReader { kBehindTheRead, kBeforeTheRead, kBehindTheArrival, kNoReadFence, kByTheLoader };
 
 /// Thread 0 loads a tile, the threads of the other warp read it and release it, and thread 0 loads it again.
 __global__ void loads_twice(ptx::TensorMap map, int fence) {
@@ -128,6 +128,7 @@ __global__ void loads_twice(ptx::TensorMap map, int fence) {
   for (std::uint32_t round = 0; round < 2; ++round) {
     if (threadIdx.x == 0) {
       wait(&shared.empty, round ^ 1);
+      if (fence == kByTheLoader) ptx::fence_proxy_async_shared_cta();
       ptx::mbarrier_arrive_expect_tx(&shared.full, sizeof shared.tile);
       ptx::cp_async_bulk_tensor_2d(shared.tile, &map, 0, 0, &shared.full);
       if (round == 1) wait(&shared.full, round);
@@ -306,6 +307,22 @@ TEST_CASE("proxy-fence-after-read: a copy overwrites what threads have read") {
   const ScopedCourseRule off(CourseRule::kProxyFenceAfterRead, false);
   for (const FenceOfReader fence : {kBehindTheRead, kBeforeTheRead, kBehindTheArrival, kNoReadFence})
     CHECK_PASSES(outcome_of(fence));
+}
+
+TEST_CASE("proxy-fence-by-reader: a fence by the thread that loads, after its wait for the readers") {
+  const Matrix matrix(64, 64);
+  const ptx::LaunchShape shape = one_cta(64, sizeof(Shared));
+  const auto outcome_of = [&](FenceOfReader fence) { return run(loads_twice, shape, matrix.map, fence); };
+  CHECK_BREAKS("proxy-fence-by-reader", outcome_of(kByTheLoader));
+  check_report(outcome_of(kByTheLoader), "proxy-fence-by-reader",
+               {"fence    fence.proxy.async at ", "by thread (0,0,0)", "--allow proxy-fence-by-reader"});
+  {
+    const ScopedCourseRule off(CourseRule::kProxyFenceByReader, false);
+    CHECK_PASSES(outcome_of(kByTheLoader));
+    CHECK_BREAKS("proxy-fence-after-read", outcome_of(kNoReadFence));
+  }
+  const ScopedCourseRule off(CourseRule::kProxyFenceAfterRead, false);
+  CHECK_PASSES(outcome_of(kByTheLoader));
 }
 
 TEST_CASE("shared-uninitialised can be switched off: what is read then makes the result NaN") {

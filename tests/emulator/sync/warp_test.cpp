@@ -83,6 +83,28 @@ __global__ void votes(unsigned* result) {
   ptx::st_global(mine + 3, static_cast<unsigned>(__any_sync(kAll, 0)));
 }
 
+/// The lanes from `live` on return; the others vote, and exchange words through global memory.
+__global__ void others_return(int live, int* words, unsigned* result) {
+  const int lane = static_cast<int>(threadIdx.x);
+  if (lane >= live) return;
+  ptx::st_global(result + lane * 3, __ballot_sync(kAll, lane % 2));
+  ptx::st_global(result + lane * 3 + 1, static_cast<unsigned>(__all_sync(kAll, lane < live)));
+  ptx::st_global(words + lane, lane);
+  __syncwarp();
+  ptx::st_global(result + lane * 3 + 2, static_cast<unsigned>(ptx::ld_global(words + (lane ^ 1))));
+}
+
+/// The same with a shuffle from one lane.
+__global__ void reads_lane(int live, int source, int* result) {
+  if (static_cast<int>(threadIdx.x) >= live) return;
+  ptx::st_global(result + threadIdx.x, __shfl_sync(kAll, 1, source));
+}
+
+__global__ void asks_who_is_active(unsigned* masks) {
+  const unsigned mask = __activemask();
+  ptx::st_global(masks + threadIdx.x, __shfl_sync(mask, mask, __ffs(static_cast<int>(mask)) - 1));
+}
+
 /// Neighbours exchange through shared memory; `order` says what stands between the write and the read.
 __global__ void exchange(int order, int* result) {
   __shared__ int words[32];
@@ -96,13 +118,47 @@ __global__ void exchange(int order, int* result) {
 
 }  // namespace
 
-TEST_CASE("warp-divergence: a lane of the mask does not come") {
-  CHECK_BREAKS("warp-divergence", run(lane_missing, one_cta(32), kAll, 31));
-  check_report(
-      run(lane_missing, one_cta(32), kAll, 31), "warp-divergence",
-      {"threads 0-30 wait at tests/emulator/sync/warp_test.cpp:", "thread 31 returned from the kernel"});
+TEST_CASE("a mask may name lanes that have returned, which take no part") {
+  CHECK_PASSES(run(lane_missing, one_cta(32), kAll, 31));
   CHECK_PASSES(run(lane_missing, one_cta(32), kAll, 32));
   CHECK_PASSES(run(lane_missing, one_cta(32), 0xffu, 8));
+  DeviceArray<int> words(32);
+  DeviceArray<unsigned> result(8 * 3);
+  CHECK_PASSES(run(others_return, one_cta(32), 8, words.get(), result.get()));
+  const std::vector<unsigned> values = result.host();
+  for (unsigned lane = 0; lane < 8; ++lane) {
+    CHECK(values[lane * 3] == 0xaa);            // votes of lanes that are there
+    CHECK(values[lane * 3 + 1] == 1);           // all of them agree
+    CHECK(values[lane * 3 + 2] == (lane ^ 1));  // and __syncwarp orders their accesses
+  }
+}
+
+TEST_CASE("warp-shuffle: a lane that has returned has no value") {
+  DeviceArray<int> result(32);
+  CHECK_PASSES(run(reads_lane, one_cta(32), 8, 7, result.get()));
+  CHECK_BREAKS("warp-shuffle", run(reads_lane, one_cta(32), 8, 8, result.get()));
+  CHECK(contains(run(reads_lane, one_cta(32), 8, 8, result.get()).report,
+                 "reads from lane 8, which has returned from the kernel"));
+}
+
+TEST_CASE("__activemask: all lanes of an answer get the same one, which may name some lanes or all") {
+  DeviceArray<unsigned> masks(32);
+  bool some = false;
+  bool all = false;
+  under_all_schedules([&] {
+    masks.fill(0);
+    require_passes(run(asks_who_is_active, one_cta(32), masks.get()));
+    const std::vector<unsigned> values = masks.host();
+    for (std::size_t lane = 0; lane < 32; ++lane) {
+      CHECK((values[lane] >> lane & 1) == 1);
+      for (std::size_t other = 0; other < 32; ++other) {
+        if (values[lane] >> other & 1) CHECK(values[other] == values[lane]);
+      }
+    }
+    (values[0] == kAll ? all : some) = true;
+  });
+  CHECK(some);
+  CHECK(all);
 }
 
 TEST_CASE("warp-divergence: the mask names lanes that the warp does not have") {

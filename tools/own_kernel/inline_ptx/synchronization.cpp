@@ -57,8 +57,11 @@ std::string fence(const Instruction& in, Operands& operands) {
                        scope_of(in), operands.address(argument(in, 0)));
   if (in.has("proxy") || in.has("sync_restrict::shared::cta") || in.has("sync_restrict::shared::cluster"))
     return "";
-  return fmt::format("::emulator::fence(::emulator::Scope::{}, \"{}\", ptx_where);",
-                     in.has("cta") ? "kCta" : "kDevice", in.opcode);
+  // PTX ISA, "membar, fence": from sm_70 on, membar is a synonym for fence.sc.
+  const bool sequential = in.root() == "membar" || in.has("sc");
+  return fmt::format(
+      "::emulator::fence(::emulator::Scope::{}, \"{}\", ptx_where, ::emulator::FenceOrder::{});",
+      in.has("cta") ? "kCta" : "kDevice", in.opcode, sequential ? "kSequential" : "kAcquireRelease");
 }
 
 std::string mbarrier(const Instruction& in, Operands& operands) {
@@ -145,12 +148,13 @@ std::string vote(const Instruction& in, Operands& operands) {
     return operands.assign(argument(in, 0), fmt::format("::emulator::ballot(\"{}\", {}, {}, ptx_where)",
                                                         in.opcode, mask, predicate));
   const std::string count = fmt::format(
-      "const ::inline_ptx::u32 ptx_m = {}; const auto ptx_v = ::emulator::ballot(\"{}\", ptx_m, {}, "
+      "const ::inline_ptx::u32 ptx_m = {}; const auto ptx_v = ::emulator::vote(\"{}\", ptx_m, {}, "
       "ptx_where); ",
       mask, in.opcode, predicate);
-  if (kind == "any") return count + operands.assign(argument(in, 0), "(ptx_v != 0)");
-  if (kind == "all") return count + operands.assign(argument(in, 0), "(ptx_v == ptx_m)");
-  if (kind == "uni") return count + operands.assign(argument(in, 0), "(ptx_v == ptx_m || ptx_v == 0)");
+  if (kind == "any") return count + operands.assign(argument(in, 0), "(ptx_v.lanes != 0)");
+  if (kind == "all") return count + operands.assign(argument(in, 0), "(ptx_v.lanes == ptx_v.voters)");
+  if (kind == "uni")
+    return count + operands.assign(argument(in, 0), "(ptx_v.lanes == ptx_v.voters || ptx_v.lanes == 0)");
   return "";
 }
 
@@ -179,7 +183,8 @@ std::string synchronizing_instruction(const Instruction& in, Operands& operands)
   if (root == "shfl") return shuffle(in, operands);
   if (root == "vote") return vote(in, operands);
   if (root == "redux") return reduction_of_warp(in, operands);
-  if (root == "activemask") return operands.assign(argument(in, 0), "::emulator::active_mask(ptx_where)");
+  if (root == "activemask")
+    return operands.assign(argument(in, 0), "::emulator::lanes_together(\"activemask\", ptx_where)");
   if (in.begins("match.any.sync"))
     return operands.assign(argument(in, 0), fmt::format("::__match_any_sync({}, {}, ptx_where)",
                                                         operands.value(argument(in, 2), "u32"),

@@ -61,8 +61,7 @@ inline int __syncthreads_or(int predicate, emulator::Where where = emulator::Whe
   return emulator::cta_barrier("__syncthreads_or", predicate, where) != 0;
 }
 inline int __syncthreads_and(int predicate, emulator::Where where = emulator::Where::here()) {
-  return emulator::cta_barrier("__syncthreads_and", predicate, where) ==
-         emulator::running_thread().cta->thread_count;
+  return emulator::cta_barrier("__syncthreads_and", predicate == 0, where) == 0;
 }
 inline void __syncwarp(unsigned mask = 0xffffffffu, emulator::Where where = emulator::Where::here()) {
   emulator::warp_collective("__syncwarp", mask, nullptr, nullptr, false, true, where);
@@ -71,7 +70,7 @@ inline void __syncwarp(unsigned mask = 0xffffffffu, emulator::Where where = emul
 // CUDA C++ Programming Guide, "Memory Fence Functions".
 
 inline void __threadfence(emulator::Where where = emulator::Where::here()) {
-  emulator::fence(emulator::Scope::kDevice, "__threadfence", where);
+  emulator::fence(emulator::Scope::kDevice, "__threadfence", where, emulator::FenceOrder::kSequential);
 }
 inline void __threadfence_block(emulator::Where where = emulator::Where::here()) {
   emulator::fence(emulator::Scope::kCta, "__threadfence_block", where);
@@ -86,11 +85,13 @@ inline int __any_sync(unsigned mask, int predicate, emulator::Where where = emul
   return emulator::ballot("__any_sync", mask, predicate, where) != 0;
 }
 inline int __all_sync(unsigned mask, int predicate, emulator::Where where = emulator::Where::here()) {
-  return emulator::ballot("__all_sync", mask, predicate, where) == mask;
+  const emulator::Ballot ballot = emulator::vote("__all_sync", mask, predicate, where);
+  return ballot.lanes == ballot.voters;
 }
-/// Hardware may answer with any set of lanes that happen to run together; so does the emulator.
+/// Hardware may answer with any set of lanes that happen to run together; so does the emulator, and each lane
+/// of the set gets the same answer.
 inline unsigned __activemask(emulator::Where where = emulator::Where::here()) {
-  return emulator::active_mask(where);
+  return emulator::lanes_together("__activemask", where);
 }
 
 template <typename T>

@@ -243,6 +243,9 @@ bool is_running_grid() {
 double cpu_seconds_of_grids() {
   return seconds_of_grids;
 }
+std::uint64_t launches_so_far() {
+  return launches;
+}
 
 void run_grid(const gemm::ptx::LaunchShape& shape, gemm::ptx::Stream stream,
               const std::function<void()>& body, const void* kernel) {

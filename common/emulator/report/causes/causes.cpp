@@ -1310,6 +1310,19 @@ bool explain_phase_used_twice(Report& report, const Gang& gang, const LoadRecord
 
 }  // namespace
 
+bool explain_read_before_copy(Report& report, const Cta& target, const Mbarrier& signalled, Stamp reader,
+                              Where read_at) {
+  if (stamp_cta(reader) != target.key) return false;
+  const Thread& thread = target.threads[stamp_thread(reader)];
+  if (last_wait(thread, signalled) != nullptr) return false;
+  report.missing(
+      "a wait at {} before the read at {}: {} has never waited there. The bytes held nothing when it read "
+      "them, so what it wants is what this copy brings. Every thread that reads waits, not only the one that "
+      "copies (or a barrier of the CTA follows that one's wait)",
+      name_mbarrier(signalled), read_at.text(), name_thread(target.gang->grid, reader));
+  return true;
+}
+
 void explain_overwrite(Report& report, const Thread& thread, const LoadRecord& load, const Cta& target,
                        const LoadRecord* before, Stamp reader, Where read_at) {
   const Gang& gang = *thread.cta->gang;
@@ -2110,13 +2123,56 @@ void explain_one_line(Report& report, const Thread& thread, Where where, Access 
 
 }  // namespace
 
+bool explain_cluster_scope(Report& report, const Thread& thread, Stamp stamp) {
+  const Gang& gang = *thread.cta->gang;
+  const LastWait* passed = nullptr;
+  const Thread* waiter = nullptr;
+  const auto look = [&](const Thread& of) {
+    if (passed != nullptr) return;
+    for (const LastWait& wait : gang.hopper->thread(of).waits) {
+      const Mbarrier::Published& completed = wait.barrier->completed;
+      if (!completed.cluster.covers(stamp) && !completed.execution.covers(stamp)) continue;
+      passed = &wait;
+      waiter = &of;
+    }
+  };
+  if (gang.hopper != nullptr && thread.execution.covers(stamp)) {
+    look(thread);
+    for (const Thread& mate : thread.cta->threads) look(mate);
+  }
+  if (passed == nullptr) return false;
+  const bool released = passed->barrier->completed.cluster.covers(stamp);
+  report.line("mbarrier", "{}: {} waited for it at {}, after an arrival by CTA {}",
+              name_mbarrier(*passed->barrier), name_thread(gang.grid, waiter->stamp()), passed->where.text(),
+              text(gang.grid.cta_id(stamp_cta(stamp) - 1)));
+  const std::string wait = passed->where.text();
+  report.missing(
+      released ? fmt::format("an acquire at cluster scope: the wait at {} acquires at the scope of its CTA, "
+                             "which says that the other CTA is through, and makes nothing visible that it "
+                             "wrote (cuda::ptx: sem_acquire, scope_cluster)",
+                             wait)
+               : fmt::format("a release at cluster scope: the arrival releases at the scope of its own CTA, "
+                             "which says to the wait at {} that the thread is through, and makes nothing "
+                             "visible that it wrote. The arrival has .release.cluster, and the wait "
+                             ".acquire.cluster (cuda::ptx: sem_release, sem_acquire, scope_cluster)",
+                             wait));
+  return true;
+}
+
 void explain_race(Report& report, const Thread& thread, std::uintptr_t address, Access now, Where where,
                   Access earlier, Stamp stamp, Where earlier_where, Stamp held) {
   const Cta& cta = *thread.cta;
   // A write that came first is in memory; one that comes now finds what was written before.
   const std::string content = content_text(thread, address, now, earlier == Access::kRead ? held : stamp);
   if (!content.empty()) report.line("content", content);
-  if (stamp_cta(stamp) != cta.key) return;
+  if (stamp_cta(stamp) != cta.key) {
+    if (!explain_cluster_scope(report, thread, stamp))
+      report.missing(
+          "a barrier of the cluster between {} and {}, or an arrival that releases and a wait that acquires "
+          "at cluster scope",
+          earlier_where.text(), where.text());
+    return;
+  }
   const BarrierInterval* barrier = last_barrier(cta, stamp);
   if (earlier == Access::kWrite && now == Access::kRead && cta.gang->cp_async &&
       cta.gang->cp_async->has_written(cta, address)) {

@@ -7,6 +7,13 @@
 
 namespace emulator {
 
+/// Two CTAs of a cluster: what an mbarrier's arrival or wait lacks by which the thread knows that the other
+/// access, at `stamp`, is over. False where it does not know so.
+bool explain_cluster_scope(Report& report, const Thread& thread, Stamp stamp);
+/// A load overwrites bytes that `reader` has read, and that held nothing then: it should have waited for this
+/// very load. False where it has waited at the mbarrier.
+bool explain_read_before_copy(Report& report, const Cta& target, const Mbarrier& signalled, Stamp reader,
+                              Where read_at);
 /// A load by `thread`, which signals load.barrier, overwrites bytes that `reader` may still be reading.
 /// `before`: the load that brought them, or nullptr. Adds which arrivals ended the phase that the thread
 /// waited for, and what is missing.
