@@ -350,12 +350,12 @@ class OwnKernels(EmulateTest):
             "u32 and s32, and, or and xor of b32, add of u32, s32, u64 and s64.")
 
     def test_special_registers_and_logic_are_named(self):
-        for assembly, said in ((r"mov.u32 %0, %%lanemask_lt;", "here 'mov.u32 %lanemask_lt'; write (1u << lane) - 1."),
-                               (r"mov.u32 %0, %laneid;", "here 'mov.u32 %laneid'; write cuda::ptx::get_sreg_laneid of <cuda/ptx>."),
-                               (r"lop3.b32 %0, %0, %0, %0, 3;", "here 'lop3.b32'; write the operators & | ^ ~.")):
+        for assembly, said in ((r"mov.u32 %0, %%lanemask_lt;", "here is 'mov.u32 %lanemask_lt'; write (1u << lane) - 1."),
+                               (r"mov.u32 %0, %laneid;", "here is 'mov.u32 %laneid'; write cuda::ptx::get_sreg_laneid of <cuda/ptx>."),
+                               (r"lop3.b32 %0, %0, %0, %0, 3;", "here is 'lop3.b32'; write the operators & | ^ ~.")):
             self.assertEqual(self.sentence(f'__global__ void k(unsigned* x) {{ asm("{assembly}" : "=r"(*x)); }}\n'
                                            "void check_kernel(emulate::Run&) { k<<<1, 1>>>(nullptr); }\n"),
-                             f"own.cu:1: inline PTX does not run on the emulator, {said}")
+                             f"own.cu:1: the emulator does not run inline PTX, and {said}")
 
     def test_copies_in_other_modes_are_named(self):
         kernel = "__global__ void k() {%s}\nvoid check_kernel(emulate::Run&) { %s }\n"
@@ -391,7 +391,7 @@ class OwnKernels(EmulateTest):
                                   (-1, 15, "4 bytes before __shared__ row (64 bytes)")):
             done = self.emulate(text, f"-DFIRST={first}", f"-DLAST={last}")
             self.assertEqual(done.returncode, 3, done.stdout + done.stderr)
-            self.assertIn("shared-out-of-bounds: a write of 4 bytes outside a __shared__ variable\n  where    own.cu:3", done.stderr)
+            self.assertIn("shared-out-of-bounds: a write of 4 bytes lies outside a __shared__ variable\n  where    own.cu:3", done.stderr)
             self.assertIn(f"  address  {said}", done.stderr)
         done = self.emulate(text, "-DFIRST=0", "-DLAST=15")
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
@@ -433,9 +433,9 @@ class OwnKernels(EmulateTest):
     def test_what_a_line_that_updates_lacks(self):
         """A reduction lacks a barrier where its reader writes elsewhere; a histogram lacks an atomic, as its reader writes there."""
         check = "void check_kernel(emulate::Run& run) { k<<<1, 256>>>(run.buffer<int>(\"out\", 256)); }\n"
-        for body, said in (("for (int n = 128; n > 0; n /= 2)\n    if (t < n) s[t] += s[t + n];\n", "a barrier between the reads and the writes of "
+        for body, said in (("for (int n = 128; n > 0; n /= 2)\n    if (t < n) s[t] += s[t + n];\n", "a barrier between the reads and the writes at "
                             "own.cu:6: thread "),
-                           ("\n  s[t] = s[(t + 1) % 256];\n", "a barrier between the reads and the writes of own.cu:6: thread "),
+                           ("\n  s[t] = s[(t + 1) % 256];\n", "a barrier between the reads and the writes at own.cu:6: thread "),
                            ("\n  s[t / 8] += t;\n", "an atomic at own.cu:6 (atomicAdd, for example)")):
             done = self.emulate("__global__ void k(int* out) {\n  __shared__ int s[256];\n  const int t = threadIdx.x;\n"
                                 f"  s[t] = t; __syncthreads();\n  {body}  out[t] = s[t];\n}}\n{check}")
