@@ -455,7 +455,7 @@ class OwnKernels(WrittenFile):
                                   (-1, 15, "4 bytes before __shared__ row (64 bytes)")):
             done = self.emulate(text, f"-DFIRST={first}", f"-DLAST={last}")
             self.assertEqual(done.returncode, 3, done.stdout + done.stderr)
-            self.assertIn("shared-out-of-bounds: a write of 4 bytes outside a __shared__ variable\n  where    own.cu:3", done.stderr)
+            self.assertIn("shared-out-of-bounds: a write of 4 bytes lies outside a __shared__ variable\n  where    own.cu:3", done.stderr)
             self.assertIn(f"  address  {said}", done.stderr)
         done = self.emulate(text, "-DFIRST=0", "-DLAST=15")
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
@@ -497,9 +497,9 @@ class OwnKernels(WrittenFile):
     def test_what_a_line_that_updates_lacks(self):
         """A reduction lacks a barrier where its reader writes elsewhere; a histogram lacks an atomic, as its reader writes there."""
         check = "void check_kernel(emulate::Run& run) { k<<<1, 256>>>(run.buffer<int>(\"out\", 256)); }\n"
-        for body, said in (("for (int n = 128; n > 0; n /= 2)\n    if (t < n) s[t] += s[t + n];\n", "a barrier between the reads and the writes of "
+        for body, said in (("for (int n = 128; n > 0; n /= 2)\n    if (t < n) s[t] += s[t + n];\n", "a barrier between the reads and the writes at "
                             "own.cu:6: thread "),
-                           ("\n  s[t] = s[(t + 1) % 256];\n", "a barrier between the reads and the writes of own.cu:6: thread "),
+                           ("\n  s[t] = s[(t + 1) % 256];\n", "a barrier between the reads and the writes at own.cu:6: thread "),
                            ("\n  s[t / 8] += t;\n", "an atomic at own.cu:6 (atomicAdd, for example)")):
             done = self.emulate("__global__ void k(int* out) {\n  __shared__ int s[256];\n  const int t = threadIdx.x;\n"
                                 f"  s[t] = t; __syncthreads();\n  {body}  out[t] = s[t];\n}}\n{check}")
