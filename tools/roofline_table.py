@@ -22,7 +22,7 @@ from blocks import markdown
 from program import UserError
 from record_rules import rounds_of
 from records import nearest, relative
-from roofline_record import HOW_TO_MEASURE, TENSOR_FLOP_PER_CLOCK, tile_intensity
+from roofline_record import TENSOR_FLOP_PER_CLOCK, tile_intensity
 from shared_banks import copy_row_store, ldmatrix_x4, tile_bytes, wavefronts
 
 
@@ -261,8 +261,7 @@ def make_table(specification, _document):
         path = value
     if name == "layouts":
         return layouts()
-    record = roofline_record.load(path)
-    return TABLES[name](record) if record else [f"*No record yet: run {HOW_TO_MEASURE}.*"]
+    return TABLES[name](roofline_record.load(path))
 
 
 if __name__ == "__main__":

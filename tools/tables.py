@@ -117,8 +117,8 @@ COLUMNS = {  # name: (heading, right-aligned)
     "cublaslt": ("× cuBLASLt", True),
     "ceiling": ("of ceiling", True),
     "verdict": ("against cuBLASLt", False),
-    "joule": ("energy of a launch (J)", True),
-    "picojoule": ("of an operation (pJ)", True),
+    "joule": ("energy per launch (J)", True),
+    "picojoule": ("energy per operation (pJ)", True),
 }
 DEFAULT_COLUMNS = "name,variant,median,tflops,gain,cublaslt,ceiling"
 WITH_INTERVALS = ("gain", "cublaslt")
@@ -379,7 +379,7 @@ def measuring_table(run, path, options, document):
         rows.append([f"**this project's harness, {race['mode']}**", pretty_shape(shape), significant(ours["tflops"]),
                      pretty_name(best), significant(best["tflops"]), "", interval(ours["to_cublaslt"]),
                      *seen(shape["conditions"])])
-    headings = ["how it was timed", "M×N×K", "kernel (TFLOP/s)", "compared with", "that (TFLOP/s)", "speed claimed",
+    headings = ["how it was timed", "M×N×K", "kernel (TFLOP/s)", "compared with", "yardstick (TFLOP/s)", "speed claimed",
                 "speed by this harness [95 %]", "SM clock (MHz)", "power (W)"]
     first = run["races"][0]
     return markdown(headings, [False, False, True, False, True, True, True, True, True], rows) + [

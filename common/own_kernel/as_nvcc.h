@@ -1,5 +1,5 @@
-// The names by which libraries of kernels recognise nvcc, from here on: headers before this one are compiled as
-// those of an ordinary compiler.
+// The names by which libraries of kernels recognise nvcc, from here on: headers before this one are compiled
+// as those of an ordinary compiler.
 #pragma once
 
 #define __NVCC__ 1

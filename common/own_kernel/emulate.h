@@ -227,10 +227,19 @@ void run_once(Run& run);
 inline void call_main(int (*function)(), Run& run) {
   run.expect(function() == 0, "main did not return 0");
 }
+/// What follows -- on the command line: the arguments of the file's main.
+inline std::vector<std::string> arguments_of_main;
+
 inline void call_main(int (*function)(int, char**), Run& run) {
-  char name[] = "emulate";
-  char* arguments[] = {name, nullptr};
-  run.expect(function(1, arguments) == 0, "main did not return 0");
+  std::vector<std::string> values{"emulate"};
+  values.insert(values.end(), arguments_of_main.begin(), arguments_of_main.end());
+  std::vector<char*> arguments;
+  for (std::string& value : values) arguments.push_back(value.data());
+  arguments.push_back(nullptr);
+  run.expect(function(static_cast<int>(values.size()), arguments.data()) == 0, "main did not return 0");
+}
+inline void call_main(int (*function)(int, const char**), Run& run) {
+  call_main(reinterpret_cast<int (*)(int, char**)>(function), run);
 }
 
 }  // namespace detail

@@ -176,7 +176,8 @@ inline std::string violated_rule(const TensorMapSpec& spec) {
     if (spec.stride_bytes[d] >= kMaxStride)
       return "the stride of " + dimension + " is " + text(spec.stride_bytes[d]) +
              " bytes; it must be below 2^40";
-    if (spec.stride_bytes[d] == 0 && spec.extent[d] > 1)  // of one element nobody asks how far it is to the next
+    if (spec.stride_bytes[d] == 0 &&
+        spec.extent[d] > 1)  // of one element nobody asks how far it is to the next
       return "the stride of " + dimension + " is 0; a tensor map cannot repeat a row";
   }
   const std::uint64_t inner =

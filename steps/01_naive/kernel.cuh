@@ -67,7 +67,7 @@ inline const Step kStep{
     .title = "one thread, one output",
     .architecture = Architecture::kSm80,
     .variants = {variant<16, 16>("16x16", "a warp covers 2 rows x 16 columns of D"),
-                 variant<8, 32>("8x32", "a warp covers 1 row x 32 columns: 33 rows of operands a load"),
-                 variant<32, 8>("32x8", "a warp covers 4 rows x 8 columns: 12 rows of operands a load")}};
+                 variant<8, 32>("8x32", "a warp covers 1 row x 32 columns: 33 rows of operands per load"),
+                 variant<32, 8>("32x8", "a warp covers 4 rows x 8 columns: 12 rows of operands per load")}};
 
 }  // namespace gemm::step_01

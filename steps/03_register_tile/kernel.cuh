@@ -178,8 +178,8 @@ inline const Step kStep{
     .title = "a micro-tile in registers, vector loads",
     .architecture = Architecture::kSm80,
     .variants = {
-        variant<128>("128", "128x128 tile, 8x8 outputs a thread"),
-        variant<64>("64", "64x64 tile, 4x4 outputs a thread: twice the shared loads per multiply-add"),
+        variant<128>("128", "128x128 tile, 8x8 outputs per thread"),
+        variant<64>("64", "64x64 tile, 4x4 outputs per thread: twice the shared loads per multiply-add"),
         variant<128, false>("128_scalar", "128x128 tile, operands loaded 2 bytes at a time")}};
 
 }  // namespace gemm::step_03

@@ -171,6 +171,6 @@ inline const Step kStep{
         variant<Tiling<128, 128, 64, 2, 4, 2>, SharedLayout::kSwizzled>(
             "eight_warps", "eight warps of 64x32: more warps, fewer uses of each fragment"),
         variant<Tiling<128, 256, 64, 2, 4>, SharedLayout::kSwizzled>(
-            "128x256", "128x256x64, eight warps of 64x64, one CTA an SM")}};
+            "128x256", "128x256x64, eight warps of 64x64, one CTA per SM")}};
 
 }  // namespace gemm::step_04

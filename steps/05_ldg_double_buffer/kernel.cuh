@@ -107,14 +107,14 @@ inline const Step kStep{
     .unit = MathUnit::kMmaSync,
     .architecture = Architecture::kSm80,
     .contract = {.n_multiple = 8, .k_multiple = 8},
-    .variants = {
-        variant<Tile128x128, 2>("two_buffers", "128x128x64, 64 registers of prefetch, one barrier a k-tile"),
-        variant<Tile128x128, 1>("one_buffer", "128x128x64, two barriers a k-tile"),
-        variant<Tiling<128, 128, 32, 2, 2, 2>, 2>(
-            "128x128x32", "32 registers of prefetch, half the work between two barriers"),
-        variant<Tiling<128, 128, 64, 2, 4, 2>, 2>(
-            "eight_warps", "128x128x64, eight warps of 64x32, 32 registers of prefetch"),
-        variant<Tiling<128, 256, 64, 2, 4>, 2>(
-            "128x256x64", "eight warps of 64x64, 48 registers of prefetch, one CTA an SM")}};
+    .variants = {variant<Tile128x128, 2>("two_buffers",
+                                         "128x128x64, 64 registers of prefetch, one barrier per k-tile"),
+                 variant<Tile128x128, 1>("one_buffer", "128x128x64, two barriers per k-tile"),
+                 variant<Tiling<128, 128, 32, 2, 2, 2>, 2>(
+                     "128x128x32", "32 registers of prefetch, half the work between two barriers"),
+                 variant<Tiling<128, 128, 64, 2, 4, 2>, 2>(
+                     "eight_warps", "128x128x64, eight warps of 64x32, 32 registers of prefetch"),
+                 variant<Tiling<128, 256, 64, 2, 4>, 2>(
+                     "128x256x64", "eight warps of 64x64, 48 registers of prefetch, one CTA per SM")}};
 
 }  // namespace gemm::step_05

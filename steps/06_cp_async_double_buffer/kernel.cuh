@@ -88,9 +88,9 @@ inline const Step kStep{
     .architecture = Architecture::kSm80,
     .contract = {.n_multiple = 8, .k_multiple = 8},
     .variants = {
-        variant<Tile128x128>("128x128x64", "64 KB of shared memory, four warps of 64x64, two CTAs an SM"),
+        variant<Tile128x128>("128x128x64", "64 KB of shared memory, four warps of 64x64, two CTAs per SM"),
         variant<Tiling<128, 128, 32, 2, 2, 2>>("128x128x32", "32 KB, half the work between two barriers"),
         variant<Tiling<128, 128, 64, 2, 4, 2>>("eight_warps", "128x128x64, eight warps of 64x32"),
-        variant<Tiling<128, 256, 64, 2, 4>>("128x256x64", "96 KB, eight warps of 64x64, one CTA an SM")}};
+        variant<Tiling<128, 256, 64, 2, 4>>("128x256x64", "96 KB, eight warps of 64x64, one CTA per SM")}};
 
 }  // namespace gemm::step_06

@@ -167,11 +167,11 @@ inline const Step kStep{
     .architecture = Architecture::kSm90a,
     .contract = {.n_multiple = 8, .k_multiple = 8},
     .variants = {
-        variant<WgmmaTiling<128, 128, 64, 1, 2>, 3>("128x128", "one warpgroup, 3 stages, two CTAs an SM"),
-        variant<WgmmaTiling<128, 256, 64, 2>, 4>("128x256", "two warpgroups, 4 stages, one CTA an SM"),
+        variant<WgmmaTiling<128, 128, 64, 1, 2>, 3>("128x128", "one warpgroup, 3 stages, two CTAs per SM"),
+        variant<WgmmaTiling<128, 256, 64, 2>, 4>("128x256", "two warpgroups, 4 stages, one CTA per SM"),
         variant<WgmmaTiling<128, 256, 64, 2>, 3>("128x256_stages3",
-                                                 "two warpgroups, 3 stages, one CTA an SM"),
+                                                 "two warpgroups, 3 stages, one CTA per SM"),
         variant<WgmmaTiling<128, 192, 64, 2>, 4>("128x192", "two warpgroups, 4 stages"),
-        variant<WgmmaTiling<64, 256, 64, 1>, 4>("64x256", "one warpgroup, 4 stages, one CTA an SM")}};
+        variant<WgmmaTiling<64, 256, 64, 1>, 4>("64x256", "one warpgroup, 4 stages, one CTA per SM")}};
 
 }  // namespace gemm::step_08

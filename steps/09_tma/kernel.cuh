@@ -122,10 +122,10 @@ inline const Step kStep{
     .architecture = Architecture::kSm90a,
     .contract = {.n_multiple = 8, .k_multiple = 8},
     .variants = {
-        variant<WgmmaTiling<128, 128, 64, 1, 2>>("128x128", "one warpgroup, 32 KB, three CTAs an SM"),
+        variant<WgmmaTiling<128, 128, 64, 1, 2>>("128x128", "one warpgroup, 32 KB, three CTAs per SM"),
         variant<WgmmaTiling<128, 128, 128, 1, 2>>("128x128x128",
                                                   "k-tile of 128: half the round trips, 64 KB"),
-        variant<WgmmaTiling<128, 256, 64, 2>>("128x256", "two warpgroups, 48 KB, one CTA an SM"),
+        variant<WgmmaTiling<128, 256, 64, 2>>("128x256", "two warpgroups, 48 KB, one CTA per SM"),
         variant<WgmmaTiling<128, 256, 128, 2>>("128x256x128", "k-tile of 128, 96 KB")}};
 
 }  // namespace gemm::step_09

@@ -83,8 +83,8 @@ inline const Step kStep{
     .architecture = Architecture::kSm90a,
     .contract = {.n_multiple = 8, .k_multiple = 8},
     .variants = {
-        variant<WgmmaTiling<128, 128, 64, 1, 2>>("128x128", "one warpgroup, 64 KB, three CTAs an SM"),
-        variant<WgmmaTiling<128, 256, 64, 2>>("128x256", "two warpgroups, 96 KB, one CTA an SM"),
-        variant<WgmmaTiling<128, 256, 128, 2>>("128x256x128", "k-tile of 128, 192 KB, one CTA an SM")}};
+        variant<WgmmaTiling<128, 128, 64, 1, 2>>("128x128", "one warpgroup, 64 KB, three CTAs per SM"),
+        variant<WgmmaTiling<128, 256, 64, 2>>("128x256", "two warpgroups, 96 KB, one CTA per SM"),
+        variant<WgmmaTiling<128, 256, 128, 2>>("128x256x128", "k-tile of 128, 192 KB, one CTA per SM")}};
 
 }  // namespace gemm::step_10

@@ -128,12 +128,12 @@ inline const Step kStep{
     .architecture = Architecture::kSm90a,
     .contract = {.n_multiple = 8, .k_multiple = 8},
     .variants = {
-        variant<Tile128x256, 4>("128x256_stages4", "two warpgroups, 192 KB, one CTA an SM"),
+        variant<Tile128x256, 4>("128x256_stages4", "two warpgroups, 192 KB, one CTA per SM"),
         variant<Tile128x256, 3>("128x256_stages3", "144 KB"),
         variant<Tile128x256, 2>("128x256_stages2", "96 KB"),
         variant<Tile128x256, 4, 0>("128x256_stages4_wait0", "no wgmma group in flight across k-tiles"),
-        variant<Tile128x128, 3>("128x128_stages3", "one warpgroup, 96 KB, two CTAs an SM"),
-        variant<Tile128x128, 2>("128x128_stages2", "64 KB, three CTAs an SM"),
+        variant<Tile128x128, 3>("128x128_stages3", "one warpgroup, 96 KB, two CTAs per SM"),
+        variant<Tile128x128, 2>("128x128_stages2", "64 KB, three CTAs per SM"),
         variant<Tile128x128, 3, 0>("128x128_stages3_wait0", "no wgmma group in flight across k-tiles"),
         variant<WgmmaTiling<128, 256, 128, 2>, 2>("128x256x128_stages2", "k-tile of 128, 192 KB")}};
 

@@ -122,12 +122,12 @@ inline const Step kStep{
     .architecture = Architecture::kSm90a,
     .contract = {.n_multiple = 8, .k_multiple = 8},
     .variants = {
-        variant<Tile128x192, 3>("128x192_stages3", "120 KB, one CTA an SM, 192 accumulators a thread"),
-        variant<Tile128x192, 3, true>("128x192_stages3_peek", "asks for the next k-tile before it waits"),
+        variant<Tile128x192, 3>("128x192_stages3", "120 KB, one CTA per SM, 192 accumulators per thread"),
+        variant<Tile128x192, 3, true>("128x192_stages3_peek", "peeks at the next k-tile before it waits"),
         variant<Tile128x192, 4>("128x192_stages4", "160 KB"),
         variant<Tile128x192, 5>("128x192_stages5", "200 KB"),
-        variant<Tile128x128, 3>("128x128_stages3", "96 KB, two CTAs an SM, 216 registers a consumer"),
-        variant<Tile128x128, 3, true>("128x128_stages3_peek", "asks for the next k-tile before it waits"),
-        variant<Tile128x128, 2>("128x128_stages2", "64 KB, two CTAs an SM")}};
+        variant<Tile128x128, 3>("128x128_stages3", "96 KB, two CTAs per SM, 216 registers per consumer"),
+        variant<Tile128x128, 3, true>("128x128_stages3_peek", "peeks at the next k-tile before it waits"),
+        variant<Tile128x128, 2>("128x128_stages2", "64 KB, two CTAs per SM")}};
 
 }  // namespace gemm::step_12

@@ -124,7 +124,7 @@ using enum RasterOrder;
 
 inline const Step kStep{
     .name = "14_persistent",
-    .title = "one CTA an SM takes tile after tile, in an L2-friendly order",
+    .title = "one CTA per SM takes tile after tile, in an L2-friendly order",
     .unit = MathUnit::kWgmma,
     .architecture = Architecture::kSm90a,
     .contract = {.n_multiple = 8, .k_multiple = 8},

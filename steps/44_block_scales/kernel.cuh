@@ -245,7 +245,7 @@ inline const Step kStep{
                  variant<Built<128, 256, 4>>("128x256_turns", "warpgroups take turns"),
                  variant<Built<128, 128, 5>>("128x128", "a smaller tile"),
                  variant<ScalesInRing>("128x128_b_in_ring", "B's scales in the ring"),
-                 variant<Every64>("128x128_every64", "two promotions a block"),
+                 variant<Every64>("128x128_every64", "two promotions per block"),
                  variant<Fp32>("128x128_fp32", "D in binary32"),
                  variant<Built<128, 192, 4>>("128x192", "in one part, of two blocks of B"),
                  variant<Built<64, 64, 12>>("64x64", "few rows, one warpgroup"),

@@ -191,7 +191,7 @@ Variant variant(const char* name, const char* summary) {
 
 inline const Step kStep{
     .name = "53_masked",
-    .title = "counts that only the device knows, and tiles that leave out the rows that a group has not",
+    .title = "counts that only the device knows, and tiles that leave out the rows that a group lacks",
     .builds_on = "52_grouped",
     .unit = MathUnit::kWgmma,
     .architecture = Architecture::kSm90a,

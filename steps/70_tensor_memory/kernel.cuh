@@ -174,8 +174,8 @@ inline const Step kStep{
     .unit = MathUnit::kTcgen05,
     .architecture = Architecture::kSm100a,
     .contract = {.n_multiple = 8, .k_multiple = 8},
-    .variants = {variant<128, 64, 4>("128x128", "32 KB, 128 columns, four CTAs an SM"),
-                 variant<256, 64, 2>("128x256", "48 KB, 256 columns, two CTAs an SM"),
+    .variants = {variant<128, 64, 4>("128x128", "32 KB, 128 columns, four CTAs per SM"),
+                 variant<256, 64, 2>("128x256", "48 KB, 256 columns, two CTAs per SM"),
                  variant<128, 128, 3>("128x128x128", "k-tile of 128: half the round trips, 64 KB"),
                  variant<64, 64, 4>("128x64", "24 KB, 64 columns")}};
 

@@ -113,10 +113,10 @@ inline const Step kStep{
     .unit = MathUnit::kTcgen05,
     .architecture = Architecture::kSm100a,
     .contract = {.n_multiple = 8, .k_multiple = 8},
-    .variants = {variant<256, 4, 1>("128x256_stages4", "192 KB, 256 columns, one CTA an SM"),
-                 variant<256, 2, 2>("128x256_stages2", "96 KB, two CTAs an SM share its 512 columns"),
+    .variants = {variant<256, 4, 1>("128x256_stages4", "192 KB, 256 columns, one CTA per SM"),
+                 variant<256, 2, 2>("128x256_stages2", "96 KB, two CTAs per SM share its 512 columns"),
                  variant<128, 6, 1>("128x128_stages6", "192 KB, 128 columns"),
-                 variant<128, 3, 2>("128x128_stages3", "96 KB, two CTAs an SM"),
+                 variant<128, 3, 2>("128x128_stages3", "96 KB, two CTAs per SM"),
                  variant<256, 1, 2>("128x256_stages1",
                                     "step 70 with two issuing threads: the loads cannot run ahead")}};
 

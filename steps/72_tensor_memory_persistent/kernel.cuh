@@ -135,7 +135,7 @@ inline const Step kStep{
     .variants = {variant<256, 4, 1, kGrouped, 16>("128x256_group16", "raster groups of 16 tiles of M"),
                  variant<256, 4, 1, kAlongN>("128x256_along_n", "row by row"),
                  variant<256, 2, 2, kGrouped, 16>("128x256_two_ctas",
-                                                  "two CTAs an SM: one multiplies while the other stores"),
+                                                  "two CTAs per SM: one multiplies while the other stores"),
                  variant<128, 6, 1, kGrouped, 16>("128x128_group16", "6 stages, 128 columns")}};
 
 }  // namespace gemm::step_72

@@ -176,6 +176,6 @@ inline const Step kStep{
     .variants = {variant<256, 4, 2>("128x256", "all 512 columns: two accumulators of 256"),
                  variant<256, 4, 1>("128x256_one_accumulator", "the same roles, nothing overlaps"),
                  variant<128, 6, 2>("128x128", "6 stages, 256 columns"),
-                 variant<128, 3, 2, 2>("128x128_two_ctas", "two CTAs an SM, two accumulators each")}};
+                 variant<128, 3, 2, 2>("128x128_two_ctas", "two CTAs per SM, two accumulators each")}};
 
 }  // namespace gemm::step_73

@@ -200,7 +200,7 @@ inline const Step kStep{
     .unit = MathUnit::kTcgen05,
     .architecture = Architecture::kSm100a,
     .contract = {.n_multiple = 8, .k_multiple = 8},
-    .variants = {variant<256, 6, 2>("256x256", "256 x 256 a pair, 6 stages of 32 KB in each CTA"),
+    .variants = {variant<256, 6, 2>("256x256", "256 x 256 per pair, 6 stages of 32 KB in each CTA"),
                  variant<256, 4, 2>("256x256_4_stages", "as many stages as step 73"),
                  variant<128, 8, 2>("256x128", "8 stages of 24 KB")}};
 

@@ -193,14 +193,14 @@ Variant variant(const char* name, const char* summary) {
 
 inline const Step kStep{
     .name = "75_work_stealing",
-    .title = "a pair that is through takes the place of one that has not started",
+    .title = "a pair that has finished takes over the tile of one that has not started",
     .builds_on = "74_cta_pair",
     .unit = MathUnit::kTcgen05,
     .architecture = Architecture::kSm100a,
     .contract = {.n_multiple = 8, .k_multiple = 8},
     .variants = {
-        variant<256, 6, 2, 3>("256x256", "256 x 256 a pair, three responses ahead"),
-        variant<256, 6, 2, 1>("256x256_1_response", "asked for the next tile when all have taken this one"),
+        variant<256, 6, 2, 3>("256x256", "256 x 256 per pair, three responses ahead"),
+        variant<256, 6, 2, 1>("256x256_1_response", "requests the next tile when all have taken this one"),
         variant<128, 8, 2, 3>("256x128", "8 stages of 24 KB")}};
 
 }  // namespace gemm::step_75

@@ -11,24 +11,14 @@
 #include "emulator/memory/device_memory.h"
 #include "harness/base/problem.h"
 #include "harness/verify/workload/workload.h"
+#include "plans.h"
 
 using namespace emulator_test;
 
 namespace fitted_plans_test {
 
-using emulator::Completion;
 using gemm::ClusterShape;
 using gemm::FittedPlan;
-
-struct Schedule {
-  std::uint64_t seed;
-  Completion completion;
-};
-constexpr Schedule kSchedules[] = {{1, Completion::kRandom},
-                                   {1, Completion::kEarliest},
-                                   {2, Completion::kRandom},
-                                   {1, Completion::kLatest},
-                                   {3, Completion::kRandom}};
 
 /// Tiles of kM x kN, as many stages as are asked for.
 template <int kM, int kN, int kWarpgroups, int kGroups, int kStages>
@@ -106,11 +96,7 @@ void run_plan(Met& met, const Case& one, const Schedule& schedule) {
   const FittedPlan& plan = one.plan;
   const gemm::Shape shape =
       plan.transposed ? gemm::Shape{one.columns, one.rows, one.k} : gemm::Shape{one.rows, one.columns, one.k};
-  emulator::Options options;
-  options.seed = schedule.seed;
-  options.completion = schedule.completion;
-  options.sm_count = plan.workers * plan.cluster.ctas();
-  const emulator::ScopedOptions scope(options);
+  const emulator::ScopedOptions scope(options_of(schedule, plan.workers * plan.cluster.ctas()));
   INFO(T::kM << " x " << T::kN << (plan.transposed ? ", transposed, " : ", ") << harness::to_string(shape)
              << ", cluster " << plan.cluster.m << " x " << plan.cluster.n << ", " << plan.workers
              << " workers, " << plan.stream_k_tiles << " stream-K tiles, raster group " << plan.raster_group
@@ -123,18 +109,8 @@ void run_plan(Met& met, const Case& one, const Schedule& schedule) {
   harness::Workload workload(shape, harness::Pattern::kExact, 4);
   const gemm::Launcher launch = C::Launch::prepare(workload.gemm(), plan);
   for (int i = 1; i <= 3; ++i) {
-    workload.poison();
-    Outcome outcome{"passed", ""};
-    try {
-      launch(nullptr);
-    } catch (const harness::EmulatorReport& report) {
-      outcome = {report.rule(), report.what()};
-    }
-    INFO("launch " << i << "\n" << outcome.report);
-    REQUIRE(outcome.rule == "passed");
-    const harness::CheckResult result = workload.check({T::kM, T::kN, T::kK});
-    INFO(result.report);
-    REQUIRE(result.ok);
+    INFO("launch " << i);
+    verify_launch(workload, launch, {T::kM, T::kN, T::kK});
     CHECK(counters_are_zero());
   }
 }

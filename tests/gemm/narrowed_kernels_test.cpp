@@ -10,12 +10,12 @@
 #include "gemm/fitted/fitted_launch.cuh"
 #include "harness/base/problem.h"
 #include "harness/verify/workload/workload.h"
+#include "plans.h"
 
 using namespace emulator_test;
 
 namespace narrowed_kernels_test {
 
-using emulator::Completion;
 using gemm::BuiltFor;
 using gemm::FittedPlan;
 
@@ -38,32 +38,17 @@ struct Cell {
     const int columns = tiles_n * kN - 24;
     const gemm::Shape shape =
         kTransposed ? gemm::Shape{columns - 3, rows, k} : gemm::Shape{rows - 3, columns, k};
-    std::vector<std::pair<int, Completion>> schedules = {{1, Completion::kEarliest},
-                                                         {1, Completion::kLatest}};
-    for (int seed = 1; seed <= seeds; ++seed) schedules.emplace_back(seed, Completion::kRandom);
-    for (const auto& [seed, completion] : schedules) {
-      emulator::Options options;
-      options.seed = static_cast<std::uint64_t>(seed);
-      options.completion = completion;
-      options.sm_count = plan.workers * plan.cluster.ctas();
-      const emulator::ScopedOptions scope(options);
+    std::vector<Schedule> schedules = {{1, Completion::kEarliest}, {1, Completion::kLatest}};
+    for (int seed = 1; seed <= seeds; ++seed)
+      schedules.push_back({static_cast<std::uint64_t>(seed), Completion::kRandom});
+    for (const Schedule& schedule : schedules) {
+      const emulator::ScopedOptions scope(options_of(schedule, plan.workers * plan.cluster.ctas()));
       harness::Workload workload(shape, harness::Pattern::kExact, 4);
       const gemm::Launcher launch = Launch<kTransposed, kBuiltFor>::prepare(workload.gemm(), plan);
       for (int i = 1; i <= 2; ++i) {
-        workload.poison();
-        Outcome outcome{"passed", ""};
-        try {
-          launch(nullptr);
-        } catch (const harness::EmulatorReport& report) {
-          outcome = {report.rule(), report.what()};
-        }
         INFO(kM << " x " << kN << (kTransposed ? ", transposed" : "") << ", built for "
-                << static_cast<int>(kBuiltFor) << ", launch " << i << ", seed " << seed << "\n"
-                << outcome.report);
-        REQUIRE(outcome.rule == "passed");
-        const harness::CheckResult result = workload.check({kM, kN, 64});
-        INFO(result.report);
-        REQUIRE(result.ok);
+                << static_cast<int>(kBuiltFor) << ", launch " << i << ", seed " << schedule.seed);
+        verify_launch(workload, launch, {kM, kN, 64});
       }
     }
   }

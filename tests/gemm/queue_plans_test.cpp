@@ -10,26 +10,16 @@
 #include "gemm/pipeline/work_queue.cuh"
 #include "harness/base/problem.h"
 #include "harness/verify/workload/workload.h"
+#include "plans.h"
 
 using namespace emulator_test;
 
 namespace {
 
-using emulator::Completion;
 using gemm::Decomposition;
 using gemm::TileScheduler;
 using gemm::WorkTile;
 using gemm::step_19::kQueueEntries;
-
-struct Schedule {
-  std::uint64_t seed;
-  Completion completion;
-};
-constexpr Schedule kSchedules[] = {{1, Completion::kRandom},
-                                   {1, Completion::kEarliest},
-                                   {2, Completion::kRandom},
-                                   {1, Completion::kLatest},
-                                   {3, Completion::kRandom}};
 
 /// What happens in a plan, summed over all plans that a test runs.
 struct Met {
@@ -71,11 +61,7 @@ void run_plan(const Decomposition& all, const Schedule& schedule) {
   INFO(T::kM << " x " << T::kN << ": " << all.stream_k_tiles << " of " << all.tiles << " tiles of "
              << int{all.k_tiles} << " k-tiles are stream-K tiles, " << all.workers << " workers, seed "
              << schedule.seed);
-  emulator::Options options;
-  options.seed = schedule.seed;
-  options.completion = schedule.completion;
-  options.sm_count = all.workers;
-  const emulator::ScopedOptions scope(options);
+  const emulator::ScopedOptions scope(options_of(schedule, all.workers));
   harness::Workload workload(shape, harness::Pattern::kExact, 4);
   const gemm::Gemm gemm = workload.gemm();
   const gemm::GroupedRaster raster(gemm::tile_grid<T>(shape), 2);
@@ -88,14 +74,12 @@ void run_plan(const Decomposition& all, const Schedule& schedule) {
   DeviceArray<unsigned char> workspace(std::max<std::size_t>(bytes, 16), "workspace");
   workspace.fill(0);
   const gemm::TileMaps maps = gemm::tile_maps<T>(gemm);
+  const auto start = [&](ptx::Stream stream) {
+    ptx::launch(kKernel, launch, stream, all, raster, workspace.get(), maps.a, maps.b, maps.d);
+  };
   for (int i = 1; i <= 3; ++i) {
-    workload.poison();
-    const Outcome outcome = run(kKernel, launch, all, raster, workspace.get(), maps.a, maps.b, maps.d);
-    INFO("launch " << i << "\n" << outcome.report);
-    REQUIRE(outcome.rule == "passed");
-    const harness::CheckResult result = workload.check({T::kM, T::kN, T::kK});
-    INFO(result.report);
-    REQUIRE(result.ok);
+    INFO("launch " << i);
+    verify_launch(workload, start, {T::kM, T::kN, T::kK});
     const std::vector<unsigned char> left = workspace.host();
     const std::size_t flags = static_cast<std::size_t>(all.slots() * T::kWarpgroups) * 4;
     CHECK(std::all_of(left.begin() + static_cast<std::ptrdiff_t>(bytes - flags),

@@ -8,23 +8,13 @@
 #include "emulator/emulator_test.h"
 #include "harness/base/problem.h"
 #include "harness/verify/workload/workload.h"
+#include "plans.h"
 
 using namespace emulator_test;
 
 namespace split_parts_test {
 
-using emulator::Completion;
 using gemm::step_22::kTiles;
-
-struct Schedule {
-  std::uint64_t seed;
-  Completion completion;
-};
-constexpr Schedule kSchedules[] = {{1, Completion::kRandom},
-                                   {1, Completion::kEarliest},
-                                   {2, Completion::kRandom},
-                                   {1, Completion::kLatest},
-                                   {3, Completion::kRandom}};
 
 /// What happened, summed over all plans.
 struct Met {
@@ -39,11 +29,7 @@ struct Met {
 template <typename T>
 void run_plan(Met& met, const gemm::Shape& shape, const gemm::FittedPlan& plan, const Schedule& schedule) {
   using Launch = gemm::step_22::SplitLaunch<T>;
-  emulator::Options options;
-  options.seed = schedule.seed;
-  options.completion = schedule.completion;
-  options.sm_count = 32;
-  const emulator::ScopedOptions scope(options);
+  const emulator::ScopedOptions scope(options_of(schedule, 32));
   INFO(T::kM << " x " << T::kN << " x " << T::kK << (plan.transposed ? ", transposed, " : ", ")
              << harness::to_string(shape) << ", " << plan.parts << " parts, loads shared by "
              << plan.cluster.m << " x " << plan.cluster.n << ", seed " << schedule.seed << ", completion "
@@ -51,18 +37,8 @@ void run_plan(Met& met, const gemm::Shape& shape, const gemm::FittedPlan& plan, 
   harness::Workload workload(shape, harness::Pattern::kExact, 4);
   const gemm::Launcher launch = Launch::prepare(workload.gemm(), plan);
   for (int i = 1; i <= 2; ++i) {
-    workload.poison();
-    Outcome outcome{"passed", ""};
-    try {
-      launch(nullptr);
-    } catch (const harness::EmulatorReport& report) {
-      outcome = {report.rule(), report.what()};
-    }
-    INFO("launch " << i << "\n" << outcome.report);
-    REQUIRE(outcome.rule == "passed");
-    const harness::CheckResult result = workload.check({T::kM, T::kN, T::kK});
-    INFO(result.report);
-    REQUIRE(result.ok);
+    INFO("launch " << i);
+    verify_launch(workload, launch, {T::kM, T::kN, T::kK});
   }
   ++met.plans;
   const int units = gemm::step_22::kUnits<T>;

@@ -20,17 +20,20 @@ std::string replaced(std::string text, const std::string& from, const std::strin
   return text;
 }
 
-/// As the preprocessor would, as far as these texts need it.
+/// What the preprocessor would make of it, as far as these texts need it.
+std::string preprocessed(const std::string& text) {
+  std::string result = replaced(rewrite(text, "k.cu"), "#line 1 \"k.cu\"", "# 1 \"k.cu\"");
+  result = replaced(result, "__shared__", "__attribute__((aligned(16))) thread_local");
+  return replaced(result, "__cluster_dims__(kC, 1, 1)", "__attribute__((emulator_cluster_dims(kC, 1, 1)))");
+}
+
 std::string emulated(const std::string& text) {
-  std::string preprocessed = replaced(rewrite(text + kCheck, "k.cu"), "#line 1 \"k.cu\"", "# 1 \"k.cu\"");
-  preprocessed = replaced(preprocessed, "__shared__", "__attribute__((aligned(16))) thread_local");
-  preprocessed = replaced(preprocessed, "__cluster_dims__(kC, 1, 1)", "__attribute__((emulator_cluster_dims(kC, 1, 1)))");
-  return rewrite_preprocessed(preprocessed);
+  return rewrite_preprocessed(preprocessed(text + kCheck));
 }
 
 std::string refusal(const std::string& text) {
   try {
-    rewrite_preprocessed(rewrite(text, "k.cu"));
+    rewrite_preprocessed(preprocessed(text));
   } catch (const Refused& refused) {
     return refused.what();
   }
@@ -61,8 +64,9 @@ TEST_CASE("template arguments and shifts inside a launch stay what they are", "[
 
 TEST_CASE("a cast to a void pointer writes down what kernel it is of", "[emulator]") {
   const std::string kernel = "__global__ void k(int);\n";
-  CHECK(contains(emulated(kernel + "void f() { cudaLaunchCooperativeKernel((void *)k, 1, 32, arguments); }\n"),
-                 "cudaLaunchCooperativeKernel(::emulator_cuda::VoidCast<void *>() ->* k, 1, 32, arguments);"));
+  CHECK(
+      contains(emulated(kernel + "void f() { cudaLaunchCooperativeKernel((void *)k, 1, 32, arguments); }\n"),
+               "cudaLaunchCooperativeKernel(::emulator_cuda::VoidCast<void *>() ->* k, 1, 32, arguments);"));
   CHECK(contains(emulated(kernel + "auto p = reinterpret_cast<const void*>(&k);\n"),
                  "auto p = ::emulator_cuda::VoidCast<const void*>() ->* (&k);"));
   const std::string other = "int n = sizeof(void*); void g(void*) noexcept; void h() { free((void*)(p)); }\n";
@@ -71,8 +75,10 @@ TEST_CASE("a cast to a void pointer writes down what kernel it is of", "[emulato
 
 TEST_CASE("inline PTX becomes calls, with the operands of its statement", "[emulator]") {
   const std::string text = emulated(
-      "__global__ void k(unsigned* p) {\n  unsigned x = 1;\n  asm volatile(\"{ .reg .pred q; setp.ne.u32 q, %1, 0;\\n\"\n"
-      "    \"@q add.u32 %0, %0, %[by]; }\" : \"+r\"(x) : \"r\"(p[2]), [by] \"n\"(7) : \"memory\");\n  p[0] = x;\n}\n");
+      "__global__ void k(unsigned* p) {\n  unsigned x = 1;\n  asm volatile(\"{ .reg .pred q; setp.ne.u32 q, "
+      "%1, 0;\\n\"\n"
+      "    \"@q add.u32 %0, %0, %2; }\" : \"+r\"(x) : \"r\"(p[2]), \"n\"(7) : \"memory\");\n  p[0] = "
+      "x;\n}\n");
   CHECK(contains(text, "auto& ptx_0 = (x);"));
   CHECK(contains(text, "auto ptx_1 = ::inline_ptx::as<::inline_ptx::u32>(p[2]);"));
   CHECK(contains(text, "constexpr auto ptx_2 = ::inline_ptx::immediate(7);"));
@@ -82,30 +88,38 @@ TEST_CASE("inline PTX becomes calls, with the operands of its statement", "[emul
 }
 
 TEST_CASE("an instruction that the emulator has not ends the run where it is reached", "[emulator]") {
-  CHECK(contains(emulated("__global__ void k() { int x; asm(\"vset4.u32.u32.eq %0, 1, 2, 3;\" : \"=r\"(x)); }\n"),
-                 "{ ::inline_ptx::untranslated(\"vset4.u32.u32.eq\", ::emulator::Where::here()); }"));
-  CHECK(contains(emulated("__global__ void k() { asm(\"mov.u32 %%envreg0, 1;\"); }\n"), "untranslated(\"the operand %%envreg0\""));
+  CHECK(contains(
+      emulated("__global__ void k() { int x; asm(\"vset4.u32.u32.eq %0, 1, 2, 3;\" : \"=r\"(x)); }\n"),
+      "{ ::inline_ptx::untranslated(\"vset4.u32.u32.eq\", ::emulator::Where::here()); }"));
+  CHECK(contains(emulated("__global__ void k() { asm(\"mov.u32 %%envreg0, 1;\"); }\n"),
+                 "untranslated(\"the operand %%envreg0\""));
 }
 
 TEST_CASE("assembly of the host and names of declarations stay", "[emulator]") {
-  const std::string text = "__global__ void k() {}\nint f() __asm__(\"g.h\");\nvoid h() { asm volatile(\"pause\" ::: \"memory\"); }\n";
+  const std::string text =
+      "__global__ void k() {}\nint f() __asm__(\"g.h\");\nvoid h() { asm volatile(\"pause\" ::: \"memory\"); "
+      "}\n";
   CHECK(contains(emulated(text), "__asm__(\"g.h\");"));
   CHECK(contains(emulated(text), "asm volatile(\"pause\" ::: \"memory\");"));
 }
 
 TEST_CASE("what system headers have is left alone", "[emulator]") {
-  CHECK(contains(rewrite_preprocessed("# 1 \"/usr/x.h\" 1 3\nvoid f() { asm(\"trap;\"); }\n# 2 \"k.cu\" 2\nvoid g() { asm(\"trap;\"); }\n"),
+  CHECK(contains(rewrite_preprocessed("# 1 \"/usr/x.h\" 1 3\nvoid f() { asm(\"trap;\"); }\n# 2 \"k.cu\" "
+                                      "2\nvoid g() { asm(\"trap;\"); }\n"),
                  "void f() { asm(\"trap;\"); }"));
 }
 
 TEST_CASE("the statements of inline PTX are listed with what is not known of them", "[emulator]") {
   const std::string list = emulate::list_ptx(
-      "# 1 \"k.cu\"\nvoid f(int x) {\n asm(\"add.u32 %0, %0, 1; trap;\" : \"+r\"(x));\n\n asm(\"vset4.u32.u32.eq %0, 1, 2, 3;\" : \"=r\"(x));\n}\n");
+      "# 1 \"k.cu\"\nvoid f(int x) {\n asm(\"add.u32 %0, %0, 1; trap;\" : \"+r\"(x));\n\n "
+      "asm(\"vset4.u32.u32.eq %0, 1, 2, 3;\" : \"=r\"(x));\n}\n");
   CHECK(list == "k.cu:2: add.u32, trap\nk.cu:4: vset4.u32.u32.eq   not known: vset4.u32.u32.eq\n");
 }
 
 TEST_CASE("a kernel called gemm steps aside for the namespace of that name", "[emulator]") {
-  const std::string text = emulated("namespace gemm { int a; }\n__global__ void gemm(int);\nvoid f() { gemm<<<1, 1>>>(gemm::a); n::gemm(1); }\n");
+  const std::string text = emulated(
+      "namespace gemm { int a; }\n__global__ void gemm(int);\nvoid f() { gemm<<<1, 1>>>(gemm::a); "
+      "n::gemm(1); }\n");
   CHECK(contains(text, "namespace gemm { int a; }\n__global__ void gemm_(int);"));
   CHECK(contains(text, "{ gemm_(emulator_values...); }"));
   CHECK(contains(text, "(gemm::a); n::gemm_(1);"));
@@ -122,7 +136,9 @@ TEST_CASE("dynamic shared memory in a function is a reference, in a namespace an
       emulated("__global__ void k() {\n  extern __shared__ __align__(1024) unsigned char memory[];\n}\n");
   CHECK(contains(inside, "unsigned char (&memory)[] = *static_cast<"));
   CHECK(!contains(inside, "extern __shared__"));
-  const std::string outside = "namespace a {\nextern __shared__ float memory[];\n__global__ void k() {}\n}\n";
+  const std::string outside =
+      "namespace a {\nextern __attribute__((aligned(16))) thread_local float memory[];\n__global__ void k() "
+      "{}\n}\n";
   CHECK(contains(emulated(outside), outside));
 }
 
@@ -145,14 +161,16 @@ TEST_CASE("every line keeps its number", "[emulator]") {
 }
 
 TEST_CASE("a cluster of template parameters is told by the kernel", "[emulator]") {
-  const std::string text = emulated(
-      "template <int kC> __global__ void __cluster_dims__(kC, 1, 1) k(int x) {\n  x = 1;\n}\n");
-  CHECK(contains(text, "k(int x) { ::emulator_cuda::declare_cluster(kC, 1, 1);\n  x = 1;\n} [[maybe_unused]]"));
+  const std::string text =
+      emulated("template <int kC> __global__ void __cluster_dims__(kC, 1, 1) k(int x) {\n  x = 1;\n}\n");
+  CHECK(
+      contains(text, "k(int x) { ::emulator_cuda::declare_cluster(kC, 1, 1);\n  x = 1;\n} [[maybe_unused]]"));
   CHECK(contains(text, "emulator_cluster_0(\"k\");"));
 }
 
 TEST_CASE("dynamic shared memory may have more than one dimension", "[emulator]") {
-  CHECK(contains(emulated("__global__ void k() {\n  extern __shared__ float m[][32];\n}\n"), "float (&m)[][32] = *static_cast<"));
+  CHECK(contains(emulated("__global__ void k() {\n  extern __shared__ float m[][32];\n}\n"),
+                 "float (&m)[][32] = *static_cast<"));
 }
 
 TEST_CASE("a main is called where there is no check_kernel", "[emulator]") {

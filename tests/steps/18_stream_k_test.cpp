@@ -7,16 +7,12 @@
 #include "catch.h"
 #include "gemm/schedule/decomposition.h"
 #include "harness/backend/backend.h"
-#include "harness/backend/emulator_control.h"
 #include "harness/base/problem.h"
 #include "harness/verify/workload/workload.h"
 #include "launches.h"
+#include "schedules.h"
 
 namespace {
-
-const gemm::Step& stream_k() {
-  return step_under_test();
-}
 
 /// D of inputs whose large products cancel out over the whole of K: what is left is mostly rounding, which
 /// depends on the order of the additions.
@@ -86,8 +82,8 @@ TEST_CASE("fewer tiles than SMs, as many, one more, and fewer k-tiles than work 
   if (skip_without_emulator()) return;
   for (int sms = 1; sms <= 7; ++sms) {
     harness::control_emulator({.schedule_seed = static_cast<std::uint64_t>(sms), .sm_count = sms});
-    for (std::size_t i = 0; i < stream_k().variants.size(); ++i) {
-      const gemm::Variant& variant = stream_k().variants[i];
+    for (std::size_t i = 0; i < step_under_test().variants.size(); ++i) {
+      const gemm::Variant& variant = step_under_test().variants[i];
       INFO(sms << " SMs");
       // Each variant meets each case with two or three numbers of SMs.
       const int which = (sms + static_cast<int>(i)) % 3;
@@ -103,7 +99,7 @@ TEST_CASE("the hybrid has stream-K tiles and data-parallel tiles behind them", "
   if (skip_without_emulator()) return;
   constexpr int kSms = 3;
   harness::control_emulator({.sm_count = kSms});
-  const gemm::Variant& hybrid = harness::find_variant(stream_k(), "hybrid");
+  const gemm::Variant& hybrid = variant_named("hybrid");
   // Two waves and a third: K must be long for stream-K tiles to be worth it.
   constexpr int kTiles = 7;
   constexpr int kKTiles = 60;
@@ -119,37 +115,28 @@ TEST_CASE("the hybrid has stream-K tiles and data-parallel tiles behind them", "
 
 TEST_CASE("the same bits in every run, whichever CTA comes first", "[emulator][slow]") {
   if (skip_without_emulator()) return;
-  for (const gemm::Variant& variant : stream_k().variants) {
+  for (const gemm::Variant& variant : step_under_test().variants) {
     // Two tiles among five workers: up to four pass partials to one tile.
     const CancellingSums sums(shape_of(variant, 2, 11));
     std::vector<std::uint16_t> first;
-    for (const harness::Completion completion :
-         {harness::Completion::kRandom, harness::Completion::kEarliest, harness::Completion::kLatest}) {
-      const int seeds = completion == harness::Completion::kRandom ? 4 : 1;
-      for (int seed = 1; seed <= seeds; ++seed) {
-        harness::control_emulator(
-            {.schedule_seed = static_cast<std::uint64_t>(seed), .completion = completion, .sm_count = 5});
-        const gemm::Launcher start = variant.prepare(sums.gemm());
-        for (int launch = 1; launch <= 2; ++launch) {
-          const std::vector<std::uint16_t> bits = sums.run(start);
-          if (first.empty()) first = bits;
-          INFO(variant.name << ", seed " << seed << ", launch " << launch);
-          CHECK((bits == first));
-        }
+    under_schedules(4, 5, [&](std::uint64_t) {
+      const gemm::Launcher start = variant.prepare(sums.gemm());
+      for (int launch = 1; launch <= 2; ++launch) {
+        const std::vector<std::uint16_t> bits = sums.run(start);
+        if (first.empty()) first = bits;
+        INFO(variant.name << ", launch " << launch);
+        CHECK((bits == first));
       }
-    }
+    });
   }
-  harness::control_emulator({});
 }
 
 TEST_CASE("the bits do depend on where K is cut", "[emulator]") {
   // Otherwise the test above would show nothing.
   if (skip_without_emulator()) return;
   harness::control_emulator({.sm_count = 5});
-  const CancellingSums sums(shape_of(stream_k().variants.front(), 2, 11));
-  const auto bits = [&](const char* name) {
-    return sums.run(harness::find_variant(stream_k(), name).prepare(sums.gemm()));
-  };
+  const CancellingSums sums(shape_of(step_under_test().variants.front(), 2, 11));
+  const auto bits = [&](const char* name) { return sums.run(variant_named(name).prepare(sums.gemm())); };
   CHECK_FALSE((bits("data_parallel") == bits("stream_k")));
   CHECK_FALSE((bits("split_k2") == bits("split_k4")));
   harness::control_emulator({});
@@ -160,7 +147,7 @@ TEST_CASE("launches in a row give the same bits", "[device]") {
   const bool emulated = harness::device_info().is_emulator;
   const gemm::Shape shape = emulated ? gemm::Shape{131, 40, 520} : gemm::Shape{1152, 1152, 8192};
   const CancellingSums sums(shape);
-  for (const gemm::Variant& variant : stream_k().variants) {
+  for (const gemm::Variant& variant : step_under_test().variants) {
     const gemm::Launcher start = variant.prepare(sums.gemm());
     const std::vector<std::uint16_t> first = sums.run(start);
     for (int launch = 2; launch <= (emulated ? 3 : 20); ++launch) {

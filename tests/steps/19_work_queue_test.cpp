@@ -6,29 +6,11 @@
 #include "catch.h"
 #include "gemm/schedule/decomposition.h"
 #include "harness/backend/backend.h"
-#include "harness/backend/emulator_control.h"
 #include "harness/base/problem.h"
 #include "launches.h"
+#include "schedules.h"
 
 namespace {
-
-using harness::Completion;
-
-const gemm::Step& work_queue() {
-  return step_under_test();
-}
-
-struct Schedule {
-  std::uint64_t seed;
-  Completion completion;
-};
-constexpr Schedule kSchedules[] = {
-    {1, Completion::kRandom}, {2, Completion::kRandom}, {1, Completion::kEarliest}, {1, Completion::kLatest}};
-
-void under(const Schedule& schedule, int sms) {
-  harness::control_emulator(
-      {.schedule_seed = schedule.seed, .completion = schedule.completion, .sm_count = sms});
-}
 
 /// All of a tile matters where partials are passed on: `tiles` tiles below each other, nearly whole.
 gemm::Shape whole_tiles_of(const gemm::Variant& variant, int tiles, int k_tiles) {
@@ -44,8 +26,8 @@ bool has_stream_k_tiles(const gemm::Variant& variant) {
 TEST_CASE("fewer tiles than SMs, as many, one more, and few k-tiles, twice", "[emulator][slow]") {
   if (skip_without_emulator()) return;
   for (int sms = 1; sms <= 6; ++sms) {
-    for (std::size_t i = 0; i < work_queue().variants.size(); ++i) {
-      const gemm::Variant& variant = work_queue().variants[i];
+    for (std::size_t i = 0; i < step_under_test().variants.size(); ++i) {
+      const gemm::Variant& variant = step_under_test().variants[i];
       const int which = (sms + static_cast<int>(i)) % 3;
       under({static_cast<std::uint64_t>(sms), Completion::kRandom}, sms);
       INFO(sms << " SMs");
@@ -60,7 +42,7 @@ TEST_CASE("fewer tiles than SMs, as many, one more, and few k-tiles, twice", "[e
 TEST_CASE("stream-K tiles alone, and data-parallel tiles behind them, five launches", "[emulator][slow]") {
   if (skip_without_emulator()) return;
   constexpr int kSms = 3;
-  for (const gemm::Variant& variant : work_queue().variants) {
+  for (const gemm::Variant& variant : step_under_test().variants) {
     // 1 tile is for all three SMs together; of 7 tiles the last one is no whole wave.
     for (const auto& [tiles, k_tiles] : {std::pair{1, 60}, std::pair{7, 60}}) {
       const gemm::Shape shape = whole_tiles_of(variant, tiles, k_tiles);
@@ -84,7 +66,7 @@ TEST_CASE("stream-K tiles alone, and data-parallel tiles behind them, five launc
 
 TEST_CASE("entries of the queue and store buffers are used again, under every schedule", "[emulator]") {
   if (skip_without_emulator()) return;
-  for (const gemm::Variant& variant : work_queue().variants) {
+  for (const gemm::Variant& variant : step_under_test().variants) {
     for (const Schedule& schedule : kSchedules) {
       // Three times as many tiles as entries, whole in M so that no store is clipped away.
       under(schedule, 1);

@@ -4,30 +4,12 @@
 
 #include "catch.h"
 #include "harness/backend/backend.h"
-#include "harness/backend/emulator_control.h"
 #include "harness/base/problem.h"
 #include "harness/verify/check_plan.h"
 #include "launches.h"
+#include "schedules.h"
 
 namespace {
-
-using harness::Completion;
-
-const gemm::Step& l2_lockstep() {
-  return step_under_test();
-}
-
-struct Schedule {
-  std::uint64_t seed;
-  Completion completion;
-};
-constexpr Schedule kSchedules[] = {
-    {1, Completion::kRandom}, {2, Completion::kRandom}, {1, Completion::kEarliest}, {1, Completion::kLatest}};
-
-void under(const Schedule& schedule, int sms) {
-  harness::control_emulator(
-      {.schedule_seed = schedule.seed, .completion = schedule.completion, .sm_count = sms});
-}
 
 /// Of the variant's name: k-tiles between two barriers; 0: none.
 int period_of(const gemm::Variant& variant) {
@@ -39,7 +21,7 @@ int period_of(const gemm::Variant& variant) {
 
 TEST_CASE("CTAs with different numbers of barriers, under every schedule, twice", "[emulator][slow]") {
   if (skip_without_emulator()) return;
-  for (const gemm::Variant& variant : l2_lockstep().variants) {
+  for (const gemm::Variant& variant : step_under_test().variants) {
     const int period = period_of(variant);
     // One CTA does two tiles, the other one: 34 and 17 k-tiles where barriers are every 16.
     const gemm::Shape shape = shape_of(variant, 3, period + 1);
@@ -61,7 +43,7 @@ TEST_CASE("CTAs with different numbers of barriers, under every schedule, twice"
 TEST_CASE("k-tiles around the period, on three SMs, twice", "[emulator][slow]") {
   if (skip_without_emulator()) return;
   int round = 0;
-  for (const gemm::Variant& variant : l2_lockstep().variants) {
+  for (const gemm::Variant& variant : step_under_test().variants) {
     const int period = period_of(variant);
     if (period == 0) continue;
     for (const int k_tiles : {1, 2, period - 1, period, period + 1, 2 * period, 2 * period + 1}) {
@@ -75,7 +57,7 @@ TEST_CASE("k-tiles around the period, on three SMs, twice", "[emulator][slow]") 
 
 TEST_CASE("entries of the queue and store buffers are used again, under every schedule", "[emulator]") {
   if (skip_without_emulator()) return;
-  for (const gemm::Variant& variant : l2_lockstep().variants) {
+  for (const gemm::Variant& variant : step_under_test().variants) {
     for (const Schedule& schedule : kSchedules) {
       // Three times as many tiles as entries, whole in M so that no store is clipped away.
       under(schedule, 1);
@@ -88,8 +70,8 @@ TEST_CASE("entries of the queue and store buffers are used again, under every sc
 TEST_CASE("a bare check launches twice where there are counters, and speaks of no split tiles",
           "[emulator]") {
   if (skip_without_emulator()) return;
-  for (const gemm::Variant& variant : l2_lockstep().variants) {
-    for (const harness::CheckCase& one : harness::plan_check(l2_lockstep(), variant, 1, true)) {
+  for (const gemm::Variant& variant : step_under_test().variants) {
+    for (const harness::CheckCase& one : harness::plan_check(step_under_test(), variant, 1, true)) {
       INFO(variant.name << ": " << one.why);
       const bool counters = period_of(variant) > 0;
       CHECK(one.launches == (counters ? 2 : 1));

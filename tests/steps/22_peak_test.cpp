@@ -11,33 +11,16 @@
 #include "22_peak/chosen_plan.h"
 #include "catch.h"
 #include "harness/backend/backend.h"
-#include "harness/backend/emulator_control.h"
 #include "harness/base/problem.h"
 #include "harness/verify/check_plan.h"
 #include "launches.h"
+#include "schedules.h"
 
 namespace {
 
 using gemm::FittedPlan;
 using gemm::Prediction;
 using gemm::step_22::kTiles;
-using harness::Completion;
-
-const gemm::Step& peak() {
-  return step_under_test();
-}
-
-struct Schedule {
-  std::uint64_t seed;
-  Completion completion;
-};
-constexpr Schedule kSchedules[] = {
-    {1, Completion::kRandom}, {2, Completion::kRandom}, {1, Completion::kEarliest}, {1, Completion::kLatest}};
-
-void under(const Schedule& schedule, int sms) {
-  harness::control_emulator(
-      {.schedule_seed = schedule.seed, .completion = schedule.completion, .sm_count = sms});
-}
 
 gemm::Card card_of(int sms) {
   gemm::Card card = gemm::kH200;
@@ -79,7 +62,7 @@ Case smallest(std::size_t tile, const std::initializer_list<int>& all_sms, const
 /// What the host launches is what the model said; and the result is right twice, under these schedules.
 void verify_case(const Case& one, std::initializer_list<int> schedules) {
   REQUIRE(one.sms > 0);
-  const gemm::Variant& variant = harness::find_variant(peak(), kTiles[one.tile].name);
+  const gemm::Variant& variant = variant_named(kTiles[one.tile].name);
   const FittedPlan& plan = one.best.plan;
   const gemm::Decomposition& all = one.best.decomposition;
   INFO(variant.name << ", " << one.sms << " SMs: " << gemm::step_22::explain({one.best}));
@@ -182,8 +165,8 @@ TEST_CASE("a bare check of a tile whose K is cut has a cluster that shares it", 
   int split = 0;
   for (const gemm::FittedTile& tile : kTiles) {
     if (!tile.split) continue;
-    const gemm::Variant& variant = harness::find_variant(peak(), tile.name);
-    const auto cases = harness::plan_check(peak(), variant, 1, true);
+    const gemm::Variant& variant = variant_named(tile.name);
+    const auto cases = harness::plan_check(step_under_test(), variant, 1, true);
     const bool shared = std::any_of(cases.begin(), cases.end(), [&](const harness::CheckCase& one) {
       under(kSchedules[0], one.sms);
       const harness::CheckFacts facts = harness::check_facts(variant, one.shape);
@@ -215,14 +198,14 @@ TEST_CASE("stream-K tiles and whole ones behind them, twice", "[emulator][slow]"
 
 TEST_CASE("the variant in lockstep has one where the best plan has none", "[emulator]") {
   if (skip_without_emulator()) return;
-  const gemm::Variant& in_lockstep = peak().variants.back();
+  const gemm::Variant& in_lockstep = step_under_test().variants.back();
   const Case without = smallest(gemm::step_22::number_of("128x256"), {4}, [](const Prediction& best) {
     return best.plan.lockstep == 0 && best.plan.cluster.ctas() == 1;
   });
   REQUIRE(without.sms == 4);
   INFO(harness::to_string(without.shape));
   under(kSchedules[0], without.sms);
-  CHECK(harness::find_variant(peak(), "128x256").workspace_bytes(without.shape) == 0);
+  CHECK(variant_named("128x256").workspace_bytes(without.shape) == 0);
   CHECK(in_lockstep.workspace_bytes(without.shape) > 0);  // counters
   CHECK(in_lockstep.workspace_bytes(without.shape) < 1000);
   verify_twice(in_lockstep, without.shape);
@@ -257,7 +240,7 @@ TEST_CASE("tiles whose rows are columns of D, twice", "[emulator][slow]") {
 TEST_CASE("one row, one column, one k-tile and less, twice", "[emulator][slow]") {
   if (skip_without_emulator()) return;
   int round = 0;
-  for (const gemm::Variant& variant : peak().variants) {
+  for (const gemm::Variant& variant : step_under_test().variants) {
     for (const gemm::Shape& shape :
          {gemm::Shape{1, 8, 8}, gemm::Shape{1, 264, 72}, gemm::Shape{261, 8, 136}}) {
       under(kSchedules[round % 4], 1 + round % 3);
@@ -270,7 +253,7 @@ TEST_CASE("one row, one column, one k-tile and less, twice", "[emulator][slow]")
 
 TEST_CASE("auto runs what the model chooses", "[emulator]") {
   if (skip_without_emulator()) return;
-  const gemm::Variant& automatic = peak().variants.front();
+  const gemm::Variant& automatic = step_under_test().variants.front();
   REQUIRE(automatic.name == "auto");
   REQUIRE(automatic.choose != nullptr);
   std::set<std::string> met;
@@ -282,7 +265,7 @@ TEST_CASE("auto runs what the model chooses", "[emulator]") {
       const gemm::step_22::Plan best = gemm::step_22::choose(shape, card_of(sms));
       CHECK(choice.variant == kTiles[best.tile].name);
       CHECK(choice.why == explain(best));
-      const gemm::Variant& chosen = harness::find_variant(peak(), choice.variant);
+      const gemm::Variant& chosen = variant_named(choice.variant);
       const auto launch = automatic.launch_shape(shape);
       CHECK(launch.block.x == chosen.launch_shape(shape).block.x);
       CHECK(launch.grid.x == chosen.launch_shape(shape).grid.x);
@@ -300,10 +283,10 @@ TEST_CASE("auto runs what the model chooses", "[emulator]") {
 }
 
 TEST_CASE("the tiles of the model are the variants, in this order", "[host]") {
-  REQUIRE(peak().variants.size() == kTiles.size() + 2);
+  REQUIRE(step_under_test().variants.size() == kTiles.size() + 2);
   std::set<const void*> kernels;
   for (std::size_t i = 0; i < kTiles.size(); ++i) {
-    const gemm::Variant& variant = peak().variants[i + 1];
+    const gemm::Variant& variant = step_under_test().variants[i + 1];
     CHECK(variant.name == kTiles[i].name);
     CHECK(variant.choose == nullptr);
     CHECK(variant.tile.m == kTiles[i].m);
@@ -316,7 +299,7 @@ TEST_CASE("the tiles of the model are the variants, in this order", "[host]") {
     kernels.insert(variant.kernel);
   }
   CHECK(kernels.size() == kTiles.size());
-  const gemm::Variant& in_lockstep = peak().variants.back();
+  const gemm::Variant& in_lockstep = step_under_test().variants.back();
   CHECK(in_lockstep.name == "128x256_lockstep");
   CHECK(kernels.count(in_lockstep.kernel) == 1);
   CHECK(in_lockstep.launch_shape({64, 64, 64}).co_resident);

@@ -4,26 +4,14 @@
 #include <vector>
 
 #include "catch.h"
-#include "harness/backend/emulator_control.h"
 #include "harness/base/problem.h"
 #include "harness/verify/workload/workload.h"
+#include "schedules.h"
 #include "verify_shape.h"
 
 namespace {
 
-using harness::Completion;
 using harness::ProblemForm;
-
-void verify_form(const gemm::Variant& variant, const gemm::Shape& shape, const ProblemForm& form,
-                 harness::Pattern pattern, int launches = 1) {
-  INFO(variant.name << " " << harness::to_string(shape) << ", " << harness::to_string(form.epilogue)
-                    << (form.in_place ? ", in place" : ""));
-  harness::Workload workload(shape, pattern, 3, form);
-  const gemm::Launcher launcher = gemm::prepare(variant, workload.problem());
-  const harness::CheckResult result = harness::launch_and_check(workload, launcher, launches, variant.tile);
-  INFO(result.report);
-  CHECK(result.ok);
-}
 
 /// C with beta = 1, 0 and others, in place, and with rows that lie farther apart than N elements.
 std::vector<ProblemForm> forms(const gemm::Shape& shape) {
@@ -44,7 +32,7 @@ TEST_CASE("with every kind of C the result is exact at every kind of edge", "[de
     for (const gemm::Variant& variant : step_under_test().variants) {
       for (const ProblemForm& form : forms(shape)) {
         if (!harness::computes(variant, form.epilogue)) continue;
-        verify_form(variant, shape, form, harness::Pattern::kExact);
+        verify_form(variant, shape, form, harness::Pattern::kExact, 3);
       }
     }
   }
@@ -55,8 +43,10 @@ TEST_CASE("random C stays inside the bound, and identity shows every element", "
   const gemm::Shape shape{140, 264, 200};
   for (const harness::Pattern pattern :
        {harness::Pattern::kNormal, harness::Pattern::kUniform, harness::Pattern::kIdentity}) {
-    for (const ProblemForm& form : forms(shape))
-      verify_form(step_under_test().variants.front(), shape, form, pattern);
+    for (const ProblemForm& form : forms(shape)) {
+      INFO((form.in_place ? "in place" : "with C elsewhere"));
+      verify_form(step_under_test().variants.front(), shape, form, pattern, 3);
+    }
   }
 }
 
@@ -64,17 +54,12 @@ TEST_CASE("D with C does not depend on the schedule", "[emulator]") {
   if (skip_without_emulator()) return;
   for (const gemm::Variant& variant : step_under_test().variants) {
     if (!variant.epilogues.source) continue;
-    for (const Completion completion : {Completion::kRandom, Completion::kEarliest, Completion::kLatest}) {
-      for (std::uint64_t seed = 1; seed <= (completion == Completion::kRandom ? 12 : 1); ++seed) {
-        INFO("seed " << seed << ", completion " << static_cast<int>(completion));
-        harness::control_emulator({.schedule_seed = seed, .completion = completion, .sm_count = 2});
-        verify_form(variant, {388, 392, 72},
-                    {.epilogue = {1, 1}, .has_source = true, .in_place = seed % 2 == 0},
-                    harness::Pattern::kExact);
-      }
-    }
+    under_schedules(12, 2, [&](std::uint64_t seed) {
+      verify_form(variant, {388, 392, 72},
+                  {.epilogue = {1, 1}, .has_source = true, .in_place = seed % 2 == 0},
+                  harness::Pattern::kExact, 3);
+    });
   }
-  harness::control_emulator({});
 }
 
 TEST_CASE("a second launch of one plan sees the C of now", "[device]") {
@@ -82,6 +67,6 @@ TEST_CASE("a second launch of one plan sees the C of now", "[device]") {
   for (const gemm::Variant& variant : step_under_test().variants) {
     if (!variant.epilogues.source) continue;
     verify_form(variant, {388, 200, 136}, {.epilogue = {1, 1}, .has_source = true}, harness::Pattern::kExact,
-                3);
+                3, 3);
   }
 }

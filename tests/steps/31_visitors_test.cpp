@@ -2,29 +2,22 @@
 #include <vector>
 
 #include "catch.h"
-#include "harness/backend/emulator_control.h"
 #include "harness/base/problem.h"
 #include "harness/verify/epilogue/epilogue.h"
 #include "harness/verify/workload/workload.h"
+#include "schedules.h"
 #include "verify_shape.h"
 
 namespace {
 
 using gemm::Activation;
 using gemm::Bias;
-using harness::Completion;
 
 void verify_epilogue(const gemm::Variant& variant, const gemm::Shape& shape, float alpha,
                      harness::Pattern pattern, int launches = 1) {
   harness::ProblemForm form = harness::form_of(step_under_test(), variant);
   if (variant.epilogues.alpha) form.epilogue.alpha = alpha;
-  INFO(variant.name << " " << harness::to_string(shape) << ", " << harness::to_string(form.epilogue) << ", "
-                    << harness::to_string(pattern));
-  harness::Workload workload(shape, pattern, 3, form);
-  const gemm::Launcher launcher = gemm::prepare(variant, workload.problem());
-  const harness::CheckResult result = harness::launch_and_check(workload, launcher, launches, variant.tile);
-  INFO(result.report);
-  CHECK(result.ok);
+  verify_form(variant, shape, form, pattern, 3, launches);
 }
 
 }  // namespace
@@ -55,15 +48,10 @@ TEST_CASE("approximate activations stay inside their bounds, where they bend and
 TEST_CASE("what a visitor computes does not depend on the schedule", "[emulator]") {
   if (skip_without_emulator()) return;
   for (const gemm::Variant& variant : step_under_test().variants) {
-    for (const Completion completion : {Completion::kRandom, Completion::kEarliest, Completion::kLatest}) {
-      for (std::uint64_t seed = 1; seed <= (completion == Completion::kRandom ? 12 : 1); ++seed) {
-        INFO("seed " << seed << ", completion " << static_cast<int>(completion));
-        harness::control_emulator({.schedule_seed = seed, .completion = completion, .sm_count = 2});
-        verify_epilogue(variant, {388, 392, 72}, 1, harness::Pattern::kNormal);
-      }
-    }
+    under_schedules(12, 2, [&](std::uint64_t) {
+      verify_epilogue(variant, {388, 392, 72}, 1, harness::Pattern::kNormal);
+    });
   }
-  harness::control_emulator({});
 }
 
 TEST_CASE("a second launch of one plan sees the bias of now", "[device]") {

@@ -3,17 +3,16 @@
 #include <vector>
 
 #include "catch.h"
-#include "harness/backend/emulator_control.h"
 #include "harness/base/problem.h"
 #include "harness/verify/epilogue/epilogue.h"
 #include "harness/verify/workload/auxiliary_workload.h"
 #include "harness/verify/workload/workload.h"
+#include "schedules.h"
 #include "verify_shape.h"
 
 namespace {
 
 using gemm::Auxiliary;
-using harness::Completion;
 using harness::Pattern;
 
 void verify_tree(const gemm::Variant& variant, const gemm::Shape& shape, float alpha, Pattern pattern,
@@ -23,13 +22,8 @@ void verify_tree(const gemm::Variant& variant, const gemm::Shape& shape, float a
   if (more_pitch > 0)
     form.aux_pitch =
         gemm::is_mask(form.epilogue.auxiliary) ? (shape.n + 127) / 128 * 128 + 128 : shape.n + more_pitch;
-  INFO(variant.name << " " << harness::to_string(shape) << ", " << harness::to_string(form.epilogue) << ", "
-                    << harness::to_string(pattern) << ", pitch " << form.aux_pitch);
-  harness::Workload workload(shape, pattern, 3, form);
-  const gemm::Launcher launcher = gemm::prepare(variant, workload.problem());
-  const harness::CheckResult result = harness::launch_and_check(workload, launcher, launches, variant.tile);
-  INFO(result.report);
-  CHECK(result.ok);
+  INFO("pitch " << form.aux_pitch);
+  verify_form(variant, shape, form, pattern, 3, launches);
 }
 
 }  // namespace
@@ -69,15 +63,10 @@ TEST_CASE("what a tree computes does not depend on the schedule", "[emulator]") 
   if (skip_without_emulator()) return;
   for (const gemm::Variant& variant : step_under_test().variants) {
     const bool exact = is_exact(Pattern::kExact, gemm::with_fixed(variant.epilogues, {}));
-    for (const Completion completion : {Completion::kRandom, Completion::kEarliest, Completion::kLatest}) {
-      for (std::uint64_t seed = 1; seed <= (completion == Completion::kRandom ? 10 : 1); ++seed) {
-        INFO("seed " << seed << ", completion " << static_cast<int>(completion));
-        harness::control_emulator({.schedule_seed = seed, .completion = completion, .sm_count = 2});
-        verify_tree(variant, {388, 400, 72}, 1, exact ? Pattern::kExact : Pattern::kNormal);
-      }
-    }
+    under_schedules(10, 2, [&](std::uint64_t) {
+      verify_tree(variant, {388, 400, 72}, 1, exact ? Pattern::kExact : Pattern::kNormal);
+    });
   }
-  harness::control_emulator({});
 }
 
 TEST_CASE("a second launch of one plan sees the tensor of now", "[device]") {

@@ -10,12 +10,12 @@
 #include "harness/verify/epilogue/epilogue.h"
 #include "harness/verify/workload/auxiliary_workload.h"
 #include "harness/verify/workload/workload.h"
+#include "schedules.h"
 #include "verify_shape.h"
 
 namespace {
 
 using gemm::Reduction;
-using harness::Completion;
 using harness::Pattern;
 
 void verify_reduction(const gemm::Variant& variant, const gemm::Shape& asked, float alpha, Pattern pattern,
@@ -24,13 +24,7 @@ void verify_reduction(const gemm::Variant& variant, const gemm::Shape& asked, fl
   harness::ProblemForm form = harness::form_of(step_under_test(), variant);
   if (variant.epilogues.alpha) form.epilogue.alpha = alpha;
   if (top_k > 0) form.epilogue.top_k = top_k;
-  INFO(variant.name << " " << harness::to_string(shape) << ", " << harness::to_string(form.epilogue) << ", "
-                    << harness::to_string(pattern));
-  harness::Workload workload(shape, pattern, 3, form);
-  const gemm::Launcher launcher = gemm::prepare(variant, workload.problem());
-  const harness::CheckResult result = harness::launch_and_check(workload, launcher, launches, variant.tile);
-  INFO(result.report);
-  CHECK(result.ok);
+  verify_form(variant, shape, form, pattern, 3, launches);
 }
 
 /// What a variant writes, under several schedules: how many different results.
@@ -64,27 +58,13 @@ TEST_CASE("every reduction is right at every kind of edge", "[device]") {
   }
 }
 
-TEST_CASE("as many k-tiles as stages, one more, one less, and twice as many and one", "[device]") {
-  if (skip_where_step_cannot_run()) return;
-  for (const gemm::Variant& variant : step_under_test().variants) {
-    for (const int k_tiles :
-         {1, variant.stages - 1, variant.stages, variant.stages + 1, 2 * variant.stages + 1})
-      verify_reduction(variant, {130, 200, k_tiles * variant.tile.k}, 1, Pattern::kExact);
-  }
-}
-
 TEST_CASE("what a reduction computes does not depend on the schedule", "[emulator]") {
   if (skip_without_emulator()) return;
   for (const gemm::Variant& variant : step_under_test().variants) {
-    for (const Completion completion : {Completion::kRandom, Completion::kEarliest, Completion::kLatest}) {
-      for (std::uint64_t seed = 1; seed <= (completion == Completion::kRandom ? 10 : 1); ++seed) {
-        INFO("seed " << seed << ", completion " << static_cast<int>(completion));
-        harness::control_emulator({.schedule_seed = seed, .completion = completion, .sm_count = 2});
-        verify_reduction(variant, {388, 400, 72}, 0.0625F, Pattern::kExact);
-      }
-    }
+    under_schedules(10, 2, [&](std::uint64_t) {
+      verify_reduction(variant, {388, 400, 72}, 0.0625F, Pattern::kExact);
+    });
   }
-  harness::control_emulator({});
 }
 
 TEST_CASE("a second launch of one plan adds to nothing that the first one left", "[device]") {

@@ -1,12 +1,11 @@
 // Step 41: A in registers, at every kind of edge and under many schedules.
 #include "catch.h"
-#include "harness/backend/emulator_control.h"
 #include "harness/base/problem.h"
+#include "schedules.h"
 #include "verify_shape.h"
 
 namespace {
 
-using harness::Completion;
 using harness::Pattern;
 
 }  // namespace
@@ -30,13 +29,8 @@ TEST_CASE("every element of A reaches its lane", "[device]") {
 TEST_CASE("with A in registers D does not depend on the schedule", "[emulator]") {
   if (skip_without_emulator()) return;
   for (const gemm::Variant& variant : step_under_test().variants) {
-    for (const Completion completion : {Completion::kRandom, Completion::kEarliest, Completion::kLatest}) {
-      for (std::uint64_t seed = 1; seed <= (completion == Completion::kRandom ? 10 : 1); ++seed) {
-        INFO("seed " << seed << ", completion " << static_cast<int>(completion));
-        harness::control_emulator({.schedule_seed = seed, .completion = completion, .sm_count = 2});
-        verify(step_under_test(), variant, {264, 136, 328}, Pattern::kExact, seed);
-      }
-    }
+    under_schedules(10, 2, [&](std::uint64_t seed) {
+      verify(step_under_test(), variant, {264, 136, 328}, Pattern::kExact, seed);
+    });
   }
-  harness::control_emulator({});
 }

@@ -3,16 +3,15 @@
 #include <vector>
 
 #include "catch.h"
-#include "harness/backend/emulator_control.h"
 #include "harness/base/problem.h"
 #include "harness/verify/injected_faults.h"
 #include "harness/verify/workload/typed_workload.h"
 #include "harness/verify/workload/workload.h"
+#include "schedules.h"
 #include "verify_shape.h"
 
 namespace {
 
-using harness::Completion;
 using harness::Pattern;
 
 }  // namespace
@@ -38,26 +37,16 @@ TEST_CASE("random numbers of each type stay inside its bound, and identity and a
 TEST_CASE("D of no type depends on the schedule", "[emulator]") {
   if (skip_without_emulator()) return;
   for (const gemm::Variant& variant : step_under_test().variants) {
-    for (const Completion completion : {Completion::kRandom, Completion::kEarliest, Completion::kLatest}) {
-      for (std::uint64_t seed = 1; seed <= (completion == Completion::kRandom ? 10 : 1); ++seed) {
-        INFO("seed " << seed << ", completion " << static_cast<int>(completion));
-        harness::control_emulator({.schedule_seed = seed, .completion = completion, .sm_count = 2});
-        verify(step_under_test(), variant, {260, 272, 336}, Pattern::kExact, seed);
-      }
-    }
+    under_schedules(10, 2, [&](std::uint64_t seed) {
+      verify(step_under_test(), variant, {260, 272, 336}, Pattern::kExact, seed);
+    });
   }
-  harness::control_emulator({});
 }
 
 TEST_CASE("a plan sees the inputs and the scales of now", "[device]") {
   if (skip_where_step_cannot_run()) return;
   for (const gemm::Variant& variant : step_under_test().variants) {
-    harness::Workload workload({140, 288, 144}, Pattern::kNormal, 3,
-                               harness::form_of(step_under_test(), variant));
-    const gemm::Launcher launcher = gemm::prepare(variant, workload.problem());
-    const harness::CheckResult result = harness::launch_and_check(workload, launcher, 3, variant.tile);
-    INFO(variant.name << " " << result.report);
-    CHECK(result.ok);
+    verify_relaunched(variant, {140, 288, 144});
   }
 }
 

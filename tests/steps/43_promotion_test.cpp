@@ -7,23 +7,18 @@
 
 #include "catch.h"
 #include "harness/backend/backend.h"
-#include "harness/backend/emulator_control.h"
 #include "harness/base/problem.h"
 #include "harness/verify/types/fp8_sum.h"
 #include "harness/verify/verify.h"
 #include "harness/verify/workload/typed_workload.h"
 #include "harness/verify/workload/workload.h"
+#include "schedules.h"
 #include "timelines.h"
 #include "verify_shape.h"
 
 namespace {
 
-using harness::Completion;
 using harness::Pattern;
-
-const gemm::Variant& variant_named(const char* name) {
-  return harness::find_variant(step_under_test(), name);
-}
 
 /// D of a variant, held to what a kernel with another promotion promises.
 harness::CheckResult held_to(const gemm::Variant& variant, int promotion, const gemm::Shape& shape,
@@ -46,16 +41,6 @@ TEST_CASE("both levels are exact at every kind of edge", "[device]") {
   }
 }
 
-TEST_CASE("the ring wraps, and blocks end with K", "[device]") {
-  if (skip_where_step_cannot_run()) return;
-  for (const char* name : {"128x256", "128x128_every512"}) {
-    const gemm::Variant& variant = variant_named(name);
-    for (const int k_tiles :
-         {1, variant.stages - 1, variant.stages, variant.stages + 1, 2 * variant.stages + 1})
-      verify(step_under_test(), variant, {70, 144, 128 * k_tiles}, Pattern::kExact, 3);
-  }
-}
-
 TEST_CASE("random numbers stay inside the bound, and identity and arange are exact", "[device]") {
   if (skip_where_step_cannot_run()) return;
   for (const gemm::Variant& variant : step_under_test().variants) {
@@ -67,15 +52,11 @@ TEST_CASE("random numbers stay inside the bound, and identity and arange are exa
 TEST_CASE("D does not depend on the schedule in any phase", "[emulator]") {
   if (skip_without_emulator()) return;
   for (const char* name : {"128x256", "128x256_in_phase", "128x256_unordered", "128x128_every256"}) {
-    for (const Completion completion : {Completion::kRandom, Completion::kEarliest, Completion::kLatest}) {
-      for (std::uint64_t seed = 1; seed <= (completion == Completion::kRandom ? 10 : 1); ++seed) {
-        INFO(name << ", seed " << seed << ", completion " << static_cast<int>(completion));
-        harness::control_emulator({.schedule_seed = seed, .completion = completion, .sm_count = 2});
-        verify(step_under_test(), variant_named(name), {132, 272, 336}, Pattern::kExact, seed);
-      }
-    }
+    INFO(name);
+    under_schedules(10, 2, [&](std::uint64_t seed) {
+      verify(step_under_test(), variant_named(name), {132, 272, 336}, Pattern::kExact, seed);
+    });
   }
-  harness::control_emulator({});
 }
 
 TEST_CASE("an accumulator that is not promoted fails what a promoted one passes bit for bit", "[device]") {
@@ -156,13 +137,7 @@ TEST_CASE("with promotion the error does not grow with K, without it leaves the 
 
 TEST_CASE("a plan sees the inputs of now", "[device]") {
   if (skip_where_step_cannot_run()) return;
-  const gemm::Variant& variant = step_under_test().variants.front();
-  harness::Workload workload({140, 288, 144}, Pattern::kNormal, 3,
-                             harness::form_of(step_under_test(), variant));
-  const gemm::Launcher launcher = gemm::prepare(variant, workload.problem());
-  const harness::CheckResult result = harness::launch_and_check(workload, launcher, 3, variant.tile);
-  INFO(result.report);
-  CHECK(result.ok);
+  verify_relaunched(step_under_test().variants.front(), {140, 288, 144});
 }
 
 TEST_CASE("out of phase the warpgroups alternate, and the tensor cores do not wait for a promotion",

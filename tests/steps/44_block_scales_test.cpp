@@ -9,22 +9,17 @@
 #include "catch.h"
 #include "gemm/problem/check_problem.h"
 #include "harness/backend/backend.h"
-#include "harness/backend/emulator_control.h"
 #include "harness/base/problem.h"
 #include "harness/verify/verify.h"
 #include "harness/verify/workload/typed_workload.h"
 #include "harness/verify/workload/workload.h"
+#include "schedules.h"
 #include "timelines.h"
 #include "verify_shape.h"
 
 namespace {
 
-using harness::Completion;
 using harness::Pattern;
-
-const gemm::Variant& variant_named(const char* name) {
-  return harness::find_variant(step_under_test(), name);
-}
 
 /// D of a problem whose scales are others than the workload's, decoded.
 std::vector<float> run(const gemm::Variant& variant, harness::TypedWorkload& workload,
@@ -47,16 +42,6 @@ TEST_CASE("scaled sums are exact at every kind of edge", "[device]") {
   for (const gemm::Shape& shape : {gemm::Shape{1, 16, 16}, {127, 256, 80}, {129, 272, 144}, {40, 528, 272}}) {
     for (const gemm::Variant& variant : step_under_test().variants)
       verify(step_under_test(), variant, shape, Pattern::kExact, 1);
-  }
-}
-
-TEST_CASE("the ring wraps with its scales", "[device]") {
-  if (skip_where_step_cannot_run()) return;
-  for (const char* name : {"128x256", "128x128_b_in_ring", "64x56"}) {
-    const gemm::Variant& variant = variant_named(name);
-    for (const int k_tiles :
-         {1, variant.stages - 1, variant.stages, variant.stages + 1, 2 * variant.stages + 1})
-      verify(step_under_test(), variant, {20, 80, 128 * k_tiles}, Pattern::kExact, 3);
   }
 }
 
@@ -86,15 +71,11 @@ TEST_CASE("random scales and numbers stay inside the bound, and identity and ara
 TEST_CASE("D does not depend on the schedule, wherever B's scales come from", "[emulator]") {
   if (skip_without_emulator()) return;
   for (const char* name : {"128x256", "128x128_b_in_ring", "64x56"}) {
-    for (const Completion completion : {Completion::kRandom, Completion::kEarliest, Completion::kLatest}) {
-      for (std::uint64_t seed = 1; seed <= (completion == Completion::kRandom ? 10 : 1); ++seed) {
-        INFO(name << ", seed " << seed << ", completion " << static_cast<int>(completion));
-        harness::control_emulator({.schedule_seed = seed, .completion = completion, .sm_count = 2});
-        verify(step_under_test(), variant_named(name), {132, 80, 208}, Pattern::kExact, seed);
-      }
-    }
+    INFO(name);
+    under_schedules(10, 2, [&](std::uint64_t seed) {
+      verify(step_under_test(), variant_named(name), {132, 80, 208}, Pattern::kExact, seed);
+    });
   }
-  harness::control_emulator({});
 }
 
 TEST_CASE("the error of scaled sums does not grow with K", "[device]") {
@@ -118,13 +99,7 @@ TEST_CASE("the error of scaled sums does not grow with K", "[device]") {
 TEST_CASE("a plan sees the inputs and the scales of now", "[device]") {
   if (skip_where_step_cannot_run()) return;
   for (const char* name : {"128x256", "128x128_b_in_ring"}) {
-    const gemm::Variant& variant = variant_named(name);
-    harness::Workload workload({140, 288, 144}, Pattern::kNormal, 3,
-                               harness::form_of(step_under_test(), variant));
-    const gemm::Launcher launcher = gemm::prepare(variant, workload.problem());
-    const harness::CheckResult result = harness::launch_and_check(workload, launcher, 3, variant.tile);
-    INFO(name << " " << result.report);
-    CHECK(result.ok);
+    verify_relaunched(variant_named(name), {140, 288, 144});
   }
 }
 

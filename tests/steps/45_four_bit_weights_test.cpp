@@ -5,22 +5,17 @@
 #include "catch.h"
 #include "gemm/problem/weights.h"
 #include "harness/backend/backend.h"
-#include "harness/backend/emulator_control.h"
 #include "harness/base/problem.h"
 #include "harness/verify/types/weights.h"
 #include "harness/verify/workload/typed_workload.h"
 #include "harness/verify/workload/workload.h"
+#include "schedules.h"
 #include "verify_shape.h"
 
 namespace {
 
 using gemm::Type;
-using harness::Completion;
 using harness::Pattern;
-
-const gemm::Variant& variant_named(const char* name) {
-  return harness::find_variant(step_under_test(), name);
-}
 
 }  // namespace
 
@@ -30,16 +25,6 @@ TEST_CASE("weights are exact at every kind of edge", "[device]") {
   for (const gemm::Shape& shape : {gemm::Shape{1, 64, 128}, {17, 192, 256}, {70, 128, 384}}) {
     for (const gemm::Variant& variant : step_under_test().variants)
       verify(step_under_test(), variant, shape, Pattern::kExact, 1);
-  }
-}
-
-TEST_CASE("every number of groups goes through the ring", "[device]") {
-  if (skip_where_step_cannot_run()) return;
-  for (const char* name : {"int4_16_cluster", "int4_64_cluster", "int4_128", "int4_256"}) {
-    const gemm::Variant& variant = variant_named(name);
-    for (const int groups :
-         {1, variant.stages - 1, variant.stages, variant.stages + 1, 2 * variant.stages + 1})
-      verify(step_under_test(), variant, {9, 64, 128 * groups}, Pattern::kExact, 2);
   }
 }
 
@@ -83,26 +68,16 @@ TEST_CASE("every bit pattern of a weight is widened exactly", "[device]") {
 TEST_CASE("with weights D does not depend on the schedule", "[emulator]") {
   if (skip_without_emulator()) return;
   for (const char* name : {"int4_16_cluster", "int4_64_cluster", "int4_128", "int8_16_cluster"}) {
-    for (const Completion completion : {Completion::kRandom, Completion::kEarliest, Completion::kLatest}) {
-      for (std::uint64_t seed = 1; seed <= (completion == Completion::kRandom ? 10 : 1); ++seed) {
-        INFO(name << ", seed " << seed << ", completion " << static_cast<int>(completion));
-        harness::control_emulator({.schedule_seed = seed, .completion = completion, .sm_count = 2});
-        verify(step_under_test(), variant_named(name), {18, 192, 640}, Pattern::kExact, seed);
-      }
-    }
+    INFO(name);
+    under_schedules(10, 2, [&](std::uint64_t seed) {
+      verify(step_under_test(), variant_named(name), {18, 192, 640}, Pattern::kExact, seed);
+    });
   }
-  harness::control_emulator({});
 }
 
 TEST_CASE("a plan of cut tiles sees the weights of now, launch after launch", "[device]") {
   if (skip_where_step_cannot_run()) return;
-  const gemm::Variant& variant = variant_named("int4_16_cluster");
-  harness::Workload workload({20, 192, 1024}, Pattern::kNormal, 3,
-                             harness::form_of(step_under_test(), variant));
-  const gemm::Launcher launcher = gemm::prepare(variant, workload.problem());
-  const harness::CheckResult result = harness::launch_and_check(workload, launcher, 3, variant.tile);
-  INFO(result.report);
-  CHECK(result.ok);
+  verify_relaunched(variant_named("int4_16_cluster"), {20, 192, 1024});
 }
 
 TEST_CASE("what has no rounding passes a bound that rounded weights fail", "[device]") {

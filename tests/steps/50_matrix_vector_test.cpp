@@ -8,10 +8,6 @@
 
 namespace {
 
-const gemm::Variant& variant_named(const std::string& name) {
-  return harness::find_variant(step_under_test(), name);
-}
-
 /// What one verified launch reads of B. The lines are in the order of the source, where B comes before A.
 harness::LineCount reads_of_b(const std::string& name, const gemm::Shape& shape) {
   harness::control_emulator({.counters = true});

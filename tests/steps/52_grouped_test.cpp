@@ -8,11 +8,10 @@
 #include "harness/backend/emulator_control.h"
 #include "harness/verify/check_plan.h"
 #include "harness/verify/groups.h"
+#include "schedules.h"
 #include "verify_shape.h"
 
 namespace {
-
-using harness::Completion;
 
 int rows_of(const std::string& sizes) {
   int rows = 0;
@@ -26,12 +25,8 @@ int rows_of(const std::string& sizes) {
 
 void verify_groups(const gemm::Variant& variant, const gemm::Shape& shape,
                    const std::vector<gemm::GroupRows>& groups, int launches = 1) {
-  INFO(variant.name << " " << harness::to_string(shape) << ", " << harness::to_string(groups));
-  harness::Workload workload(shape, harness::Pattern::kExact, 5, {.groups = groups});
-  const harness::CheckResult result =
-      harness::launch_and_check(workload, gemm::prepare(variant, workload.problem()), launches, variant.tile);
-  INFO(result.report);
-  CHECK(result.ok);
+  INFO(harness::to_string(groups));
+  verify_form(variant, shape, {.groups = groups}, harness::Pattern::kExact, 5, launches);
 }
 
 /// The sizes one behind the other, and with guard rows between them.
@@ -94,17 +89,11 @@ TEST_CASE("groups without any row leave D as it is", "[device]") {
 TEST_CASE("groups under ten seeds, earliest and latest, on one SM and on several", "[emulator][slow]") {
   if (skip_without_emulator()) return;
   const gemm::Variant& variant = step_under_test().variants.front();
-  for (std::uint64_t seed = 1; seed <= 10; ++seed) {
-    for (const Completion completion : {Completion::kRandom, Completion::kEarliest, Completion::kLatest}) {
-      const int sms = 1 + static_cast<int>(seed) % 4;
-      harness::control_emulator({.schedule_seed = seed, .completion = completion, .sm_count = sms});
-      INFO("seed " << seed << ", " << sms << " SMs");
-      verify_groups(variant, {400, 520, 200}, harness::parse_groups("7:zipf:" + std::to_string(seed), 400));
-      verify_groups(variant, {300, 40, 72},
-                    harness::parse_groups("68:empty:" + std::to_string(seed) + "+1", 300));
-    }
-  }
-  harness::control_emulator({});
+  under_ten_seeds(4, [&](std::uint64_t seed) {
+    verify_groups(variant, {400, 520, 200}, harness::parse_groups("7:zipf:" + std::to_string(seed), 400));
+    verify_groups(variant, {300, 40, 72},
+                  harness::parse_groups("68:empty:" + std::to_string(seed) + "+1", 300));
+  });
 }
 
 TEST_CASE("a bare --check has more groups than two looks, empty ones, guard rows, and none", "[emulator]") {

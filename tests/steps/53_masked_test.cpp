@@ -1,8 +1,6 @@
 // Step 53: counts in device memory, of every kind, under many schedules; counts that change between launches
 // of one plan, and counts that no host has checked; what it refuses.
 #include <algorithm>
-#include <memory>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -11,22 +9,17 @@
 #include "harness/verify/check_plan.h"
 #include "harness/verify/groups.h"
 #include "harness/verify/workload/device_buffer.h"
+#include "schedules.h"
 #include "verify_shape.h"
 
 namespace {
 
-using harness::Completion;
-
 void verify_counts(const gemm::Variant& variant, const std::string& text, int m, int n = 264, int k = 72,
                    int launches = 1) {
-  INFO(variant.name << " " << m << "x" << n << "x" << k << ", " << text);
+  INFO(text);
   const harness::ProblemForm form{.groups = harness::parse_groups(text, m),
                                   .capacity = harness::parse_capacity(text)};
-  harness::Workload workload({m, n, k}, harness::Pattern::kExact, 5, form);
-  const harness::CheckResult result =
-      harness::launch_and_check(workload, gemm::prepare(variant, workload.problem()), launches, variant.tile);
-  INFO(result.report);
-  CHECK(result.ok);
+  verify_form(variant, {m, n, k}, form, harness::Pattern::kExact, 5, launches);
 }
 
 /// Launches a plan with these counts in device memory, which the host is told nothing of, and checks D
@@ -47,15 +40,6 @@ void verify_device_counts(const gemm::Variant& variant, const std::vector<int>& 
   const harness::CheckResult result = workload.check(variant.tile);
   INFO(variant.name << "\n" << result.report);
   CHECK(result.ok);
-}
-
-std::string refusal(const gemm::Variant& variant, const gemm::Problem& problem) {
-  try {
-    gemm::prepare(variant, problem);
-    return "";
-  } catch (const std::invalid_argument& error) {
-    return error.what();
-  }
 }
 
 }  // namespace
@@ -88,8 +72,7 @@ TEST_CASE("as many groups as a look finds, one more, and more than two looks, wi
 TEST_CASE("k-tiles around the number of stages, where a warpgroup has no rows", "[device][slow]") {
   if (skip_where_step_cannot_run()) return;
   for (const gemm::Variant& variant : step_under_test().variants) {
-    for (const int k_tiles :
-         {1, variant.stages - 1, variant.stages, variant.stages + 1, 2 * variant.stages + 1})
+    for (const int k_tiles : k_tiles_around_stages(variant))
       verify_counts(variant, "20,64,128,5/128", 512, 264, 64 * k_tiles - 8);
   }
 }
@@ -97,16 +80,10 @@ TEST_CASE("k-tiles around the number of stages, where a warpgroup has no rows", 
 TEST_CASE("counts under ten seeds, earliest and latest, on one SM and on several", "[emulator][slow]") {
   if (skip_without_emulator()) return;
   const gemm::Variant& variant = step_under_test().variants.front();
-  for (std::uint64_t seed = 1; seed <= 10; ++seed) {
-    for (const Completion completion : {Completion::kRandom, Completion::kEarliest, Completion::kLatest}) {
-      const int sms = 1 + static_cast<int>(seed) % 4;
-      harness::control_emulator({.schedule_seed = seed, .completion = completion, .sm_count = sms});
-      INFO("seed " << seed << ", " << sms << " SMs");
-      verify_counts(variant, "5:zipf:" + std::to_string(seed) + ":200/150", 750, 264, 200);
-      verify_counts(variant, "33:empty:" + std::to_string(seed) + ":40/9", 297, 40, 72);
-    }
-  }
-  harness::control_emulator({});
+  under_ten_seeds(4, [&](std::uint64_t seed) {
+    verify_counts(variant, "5:zipf:" + std::to_string(seed) + ":200/150", 750, 264, 200);
+    verify_counts(variant, "33:empty:" + std::to_string(seed) + ":40/9", 297, 40, 72);
+  });
 }
 
 TEST_CASE("one plan launched again, with other inputs and other counts", "[device]") {

@@ -1,8 +1,6 @@
 // Step 54: groups anywhere in memory, under many schedules; a table that changes between launches of one
 // plan; buffers of their own; what it refuses.
 #include <algorithm>
-#include <memory>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -10,6 +8,7 @@
 #include "harness/verify/check_plan.h"
 #include "harness/verify/groups.h"
 #include "harness/verify/workload/device_buffer.h"
+#include "schedules.h"
 #include "verify_shape.h"
 
 namespace {
@@ -19,34 +18,13 @@ bool needs_known(const gemm::Variant& variant) {
 }
 
 using gemm::PlacedGroup;
-using harness::Completion;
-
 void verify_placed(const gemm::Variant& variant, const std::string& text, int m, int n = 264, int k = 72,
                    int launches = 1) {
-  INFO(variant.name << " " << m << "x" << n << "x" << k << ", " << text);
+  INFO(text);
   const harness::ProblemForm form{.groups = harness::parse_groups(text, m),
                                   .placement = harness::parse_placement(text),
                                   .device_only = launches > 1};
-  harness::Workload workload({m, n, k}, harness::Pattern::kExact, 5, form);
-  const harness::CheckResult result =
-      harness::launch_and_check(workload, gemm::prepare(variant, workload.problem()), launches, variant.tile);
-  INFO(result.report);
-  CHECK(result.ok);
-}
-
-const gemm::Variant& variant_of(const std::string& name) {
-  for (const gemm::Variant& variant : step_under_test().variants)
-    if (variant.name == name) return variant;
-  throw std::invalid_argument(name);
-}
-
-std::string refusal(const gemm::Variant& variant, const gemm::Problem& problem) {
-  try {
-    gemm::prepare(variant, problem);
-    return "";
-  } catch (const std::invalid_argument& error) {
-    return error.what();
-  }
+  verify_form(variant, {m, n, k}, form, harness::Pattern::kExact, 5, launches);
 }
 
 /// One group in three allocations of its own.
@@ -126,8 +104,7 @@ TEST_CASE("as many groups anywhere as a look finds, one more, and more than two 
 TEST_CASE("k-tiles around the number of stages, where each tile is in another group", "[device][slow]") {
   if (skip_where_step_cannot_run()) return;
   for (const gemm::Variant& variant : step_under_test().variants) {
-    for (const int k_tiles :
-         {1, variant.stages - 1, variant.stages, variant.stages + 1, 2 * variant.stages + 1})
+    for (const int k_tiles : k_tiles_around_stages(variant))
       verify_placed(variant, "20,64,128,5,33,17,90@8", 357, 40, 64 * k_tiles - 8);
   }
 }
@@ -135,19 +112,13 @@ TEST_CASE("k-tiles around the number of stages, where each tile is in another gr
 TEST_CASE("groups anywhere under ten seeds, earliest and latest, on one SM and on several",
           "[emulator][slow]") {
   if (skip_without_emulator()) return;
-  for (std::uint64_t seed = 1; seed <= 10; ++seed) {
-    for (const Completion completion : {Completion::kRandom, Completion::kEarliest, Completion::kLatest}) {
-      const int sms = 1 + static_cast<int>(seed) % 3;
-      harness::control_emulator({.schedule_seed = seed, .completion = completion, .sm_count = sms});
-      INFO("seed " << seed << ", " << sms << " SMs");
-      const std::string text = ":" + std::to_string(seed) + "@" + std::to_string(seed);
-      verify_placed(variant_of("three_maps"), "7:zipf" + text, 300, 264, 136);
-      verify_placed(variant_of("three_maps"), "12:uniform" + text, 60, 40, 40);
-      verify_placed(variant_of("two_maps"), "6:zipf" + text, 90, 40, 72);
-      verify_placed(variant_of("one_map"), "5:zipf" + text, 90, 40, 72);
-    }
-  }
-  harness::control_emulator({});
+  under_ten_seeds(3, [&](std::uint64_t seed) {
+    const std::string text = ":" + std::to_string(seed) + "@" + std::to_string(seed);
+    verify_placed(variant_named("three_maps"), "7:zipf" + text, 300, 264, 136);
+    verify_placed(variant_named("three_maps"), "12:uniform" + text, 60, 40, 40);
+    verify_placed(variant_named("two_maps"), "6:zipf" + text, 90, 40, 72);
+    verify_placed(variant_named("one_map"), "5:zipf" + text, 90, 40, 72);
+  });
 }
 
 TEST_CASE("one plan launched again, with the groups elsewhere and known to the device alone", "[device]") {
@@ -198,7 +169,7 @@ TEST_CASE("a bare --check has groups anywhere, more than two looks of them, and 
 TEST_CASE("groups that no tensor map can describe are refused before anything runs, in a sentence each",
           "[device]") {
   if (skip_where_step_cannot_run()) return;
-  const gemm::Variant& variant = variant_of("three_maps");
+  const gemm::Variant& variant = variant_named("three_maps");
   constexpr int kN = 40;
   constexpr int kK = 72;
   const OwnBuffers own(16, kN, kK, 1);
@@ -233,7 +204,7 @@ TEST_CASE("groups that no tensor map can describe are refused before anything ru
   CHECK(refusal(variant, problem) ==
         "the host knows 1 groups, and the table has 2: it must know all of them, or none");
   problem = problem_of(table, right, kN, kK, false);
-  CHECK(refusal(variant_of("host_maps"), problem).find("the host does not know the groups") !=
+  CHECK(refusal(variant_named("host_maps"), problem).find("the host does not know the groups") !=
         std::string::npos);
   problem.placed_count = -1;
   CHECK(refusal(variant, problem) == "the table has -1 groups that lie anywhere: it must have at least 1");

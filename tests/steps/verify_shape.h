@@ -2,7 +2,10 @@
 // reader's run.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <stdexcept>
+#include <string>
 
 #include "catch.h"
 #include "gemm/problem/step.h"
@@ -38,17 +41,48 @@ inline gemm::Shape inside_contract(const gemm::Step& step, gemm::Shape shape) {
           round_up(shape.k, step.contract.k_multiple)};
 }
 
-inline void verify(const gemm::Step& step, const gemm::Variant& variant, gemm::Shape shape,
-                   harness::Pattern pattern, std::uint64_t seed) {
-  shape = fitting_shape(variant, shape);
-  INFO(step.name << " " << variant.name << " " << harness::to_string(shape) << " seed " << seed);
-  harness::Workload workload(shape, pattern, seed, harness::form_of(step, variant));
-  workload.poison();
-  gemm::prepare(variant, workload.problem())(nullptr);
-  harness::synchronize();
-  const harness::CheckResult result = workload.check(variant.tile);
+inline const gemm::Variant& variant_named(const std::string& name) {
+  return harness::find_variant(step_under_test(), name);
+}
+
+/// Numbers of k-tiles around the number of stages: a pipeline that is not filled, just filled, and that
+/// wraps.
+inline std::array<int, 5> k_tiles_around_stages(const gemm::Variant& variant) {
+  return {1, variant.stages - 1, variant.stages, variant.stages + 1, 2 * variant.stages + 1};
+}
+
+/// Launches one plan, each time with other inputs, and verifies every launch.
+inline void verify_form(const gemm::Variant& variant, const gemm::Shape& shape,
+                        const harness::ProblemForm& form, harness::Pattern pattern, std::uint64_t seed,
+                        int launches = 1) {
+  INFO(variant.name << " " << harness::to_string(shape) << ", " << harness::to_string(form.epilogue) << ", "
+                    << harness::to_string(pattern) << ", seed " << seed);
+  harness::Workload workload(shape, pattern, seed, form);
+  const gemm::Launcher launcher = gemm::prepare(variant, workload.problem());
+  const harness::CheckResult result = harness::launch_and_check(workload, launcher, launches, variant.tile);
   INFO(result.report);
   CHECK(result.ok);
+}
+
+inline void verify(const gemm::Step& step, const gemm::Variant& variant, const gemm::Shape& shape,
+                   harness::Pattern pattern, std::uint64_t seed) {
+  INFO(step.name);
+  verify_form(variant, fitting_shape(variant, shape), harness::form_of(step, variant), pattern, seed);
+}
+
+/// One plan sees the inputs of now, launch after launch.
+inline void verify_relaunched(const gemm::Variant& variant, const gemm::Shape& shape) {
+  verify_form(variant, shape, harness::form_of(step_under_test(), variant), harness::Pattern::kNormal, 3, 3);
+}
+
+/// What refuses the problem, or "".
+inline std::string refusal(const gemm::Variant& variant, const gemm::Problem& problem) {
+  try {
+    gemm::prepare(variant, problem);
+    return "";
+  } catch (const std::invalid_argument& error) {
+    return error.what();
+  }
 }
 
 /// The variant on shapes that begin a second tile along each extent, that lie inside one tile, and whose

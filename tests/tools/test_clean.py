@@ -1,6 +1,5 @@
 """tools/clean: what it removes, and what it leaves."""
 import subprocess
-import unittest
 
 from sandbox import SandboxTest
 
@@ -80,7 +79,3 @@ class Clean(SandboxTest):
     def test_an_unknown_argument_is_refused(self):
         self.assert_refused(self.run_tool("clean", "--everything"), "'--everything'", "--all, --dry")
         self.assertIn("build", self.left())
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -444,7 +444,3 @@ class ProfileSteps(ScriptTest):
             self.assertIn(part, done.stderr)
         self.fake("ncu", "exit 7")
         self.assertIn("ncu ended with status 7", self.run_tool("profile", "01").stderr)
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -133,7 +133,3 @@ class CompletedFlags(unittest.TestCase):
                 self.assertRegex(line, rf"\b{value}\b")
         flags = set(offered(ROOT, "tools/run 01 --")[0]) - {"--backend"}
         self.assertEqual(flags, set(re.findall(r"(?m)^ +(?:-h,)?(--[a-z-]+)", said)) - {"--trace-untraced"})
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -305,7 +305,3 @@ class Changelog(unittest.TestCase):
     def test_its_links_and_names_exist(self):
         page = Page(read("CHANGELOG.md"))
         self.assertEqual([*link_problems("CHANGELOG.md", page), *name_problems("CHANGELOG.md", page)], [])
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -98,7 +98,3 @@ class Budget(unittest.TestCase):
             chapter = (ROOT / "steps" / step / "README.md").read_text(encoding="utf-8")
             if "above the budget" in row:
                 self.assertIn("`tools/diff-steps", chapter, f"{step} is above the budget: its chapter must say why")
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -16,6 +16,7 @@ BROKEN = {
     ("addresses", "NO_WAIT"): "load-not-waited|shared-uninitialised",
     ("ampere", "NO_WARP_SYNC"): "shared-race",
     ("ampere", "WAIT_ONE_LESS"): "cp-async-read-before-wait",
+    ("half_sums", "NO_GROUP_WAIT"): "load-overwrites|wgmma-accumulator-read",
     ("memory", "NO_BARRIER"): "shared-race|shared-uninitialised",
     ("memory", "WEAK_FLAG"): "global-race",
     ("ring", "EARLY_RELEASE"): "load-overwrites",
@@ -174,6 +175,9 @@ class Examples(EmulateTest):
     def test_inline_ptx_of_an_ampere_gemm(self):
         self.check_right("ampere")
         self.check_broken("ampere", "WAIT_ONE_LESS")
+
+    def test_inline_ptx_of_accumulators_of_16_bits(self):
+        self.check_right("half_sums")
 
     def test_inline_ptx_of_arithmetic(self):
         self.check_right("scalar")
@@ -391,22 +395,47 @@ class OwnKernels(EmulateTest):
             "own.cu:3: the emulator has cp.reduce.async.bulk.shared::cluster as the PTX ISA has it: inc and dec of u32, min and max of "
             "u32 and s32, and, or and xor of b32, add of u32, s32, u64 and s64.")
 
-    def test_special_registers_and_logic_are_named(self):
-        for assembly, said in ((r"mov.u32 %0, %%lanemask_lt;", "here 'mov.u32 %lanemask_lt'; write (1u << lane) - 1."),
-                               (r"mov.u32 %0, %laneid;", "here 'mov.u32 %laneid'; write cuda::ptx::get_sreg_laneid of <cuda/ptx>."),
-                               (r"lop3.b32 %0, %0, %0, %0, 3;", "here 'lop3.b32'; write the operators & | ^ ~.")):
-            self.assertEqual(self.sentence(f'__global__ void k(unsigned* x) {{ asm("{assembly}" : "=r"(*x)); }}\n'
-                                           "void check_kernel(emulate::Run&) { k<<<1, 1>>>(nullptr); }\n"),
-                             f"own.cu:1: inline PTX does not run on the emulator, {said}")
+    def test_special_registers_and_logic(self):
+        done = self.emulate('__global__ void k(unsigned* x) {\n  unsigned below, lane, one;\n  asm("mov.u32 %0, %%lanemask_lt;" : "=r"(below));\n'
+                            '  asm("mov.u32 %0, %laneid;" : "=r"(lane));\n  asm("lop3.b32 %0, %1, %1, %1, 3;" : "=r"(one) : "r"(lane));\n'
+                            '  x[lane] = below + (one == ~lane);\n}\nvoid check_kernel(emulate::Run& run) {\n  unsigned* x = run.buffer<unsigned>("x", 32);\n'
+                            '  k<<<1, 32>>>(x);\n  std::vector<unsigned> e(32);\n  for (int i = 0; i < 32; ++i) e[i] = 1u << i;\n'
+                            '  run.expect_equal("x", run.host(x), e);\n}\n')
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+
+    def test_what_a_file_has_of_inline_ptx_is_listed(self):
+        done = self.emulate('__global__ void k(int x) {\n  asm("add.u32 %0, %0, 1;" : "+r"(x));\n  asm("vset4.u32.u32.eq %0, %0, 1, 2;" : "+r"(x));\n}\n'
+                            "int main() {}\n", "--list-ptx")
+        self.assertEqual((done.returncode, done.stdout), (0, "own.cu:2: add.u32\nown.cu:3: vset4.u32.u32.eq   not known: vset4.u32.u32.eq\n"), done.stderr)
+
+    def test_headers_of_another_folder_and_arguments_of_main(self):
+        (self.folder / "kernels").mkdir()
+        (self.folder / "kernels/scale.cuh").write_text(
+            "#pragma once\n__global__ void gemm(int* x, int by) { extern __shared__ int m[][2]; m[0][1] = by; x[0] *= m[0][1]; }\n"
+            "#define LAUNCH(...) gemm<<<1, 1, 8>>>(__VA_ARGS__)\ninline void scale(int* x, int by) { LAUNCH(x, by); }\n")
+        text = ("#include <scale.cuh>\n#include <cstdlib>\nint main(int argc, char** argv) {\n  int x = 5, *d;\n  cudaMalloc(&d, 4);\n"
+                "  cudaMemcpy(d, &x, 4, cudaMemcpyHostToDevice);\n  scale(d, argc == 3 ? atoi(argv[2]) : 0);\n"
+                "  cudaMemcpy(&x, d, 4, cudaMemcpyDeviceToHost);\n  return x == 35 ? 0 : 1;\n}\n")
+        done = self.emulate(text, "-I", str(self.folder / "kernels"), "--", "by", "7")
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertEqual(self.emulate(text, f"-I{self.folder}/kernels", "--", "by", "8").returncode, 1)
+
+    def test_a_kernel_by_a_void_pointer(self):
+        text = ("template <int kBy> __global__ void __cluster_dims__(kBy, 1, 1) k(int* x) { atomicAdd(x, kBy); }\n"
+                "void check_kernel(emulate::Run& run) {\n  int* x = run.buffer(\"x\", std::vector<int>(1, 0));\n"
+                "  void const* kernel = (void const*)&k<2>;\n  void* arguments[] = {&x};\n  cudaLaunchConfig_t config{};\n  config.gridDim = 4;\n"
+                "  config.blockDim = 1;\n  cudaLaunchKernelExC(&config, kernel, arguments);\n"
+                "  run.expect_equal(\"x\", run.host(x), std::vector<int>{8});\n}\n")
+        done = self.emulate(text)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+
+    def test_variables_of_the_file_begin_anew_in_each_schedule(self):
+        done = self.emulate("__global__ void k(int* x) { x[0] = 1; }\nint main() {\n  static int* memory = nullptr;\n  static int runs = 0;\n"
+                            "  if (!memory) cudaMalloc(&memory, 4);\n  k<<<1, 1>>>(memory);\n  return runs++;\n}\n")
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
 
     def test_copies_in_other_modes_are_named(self):
         kernel = "__global__ void k() {%s}\nvoid check_kernel(emulate::Run&) { %s }\n"
-        instruction = "cp.async.bulk.tensor.4d.shared::cluster.global.im2col::w.mbarrier::complete_tx::bytes"
-        self.assertEqual(self.sentence(kernel % (f' asm volatile("{instruction} [%0], [%1, {{%2, %3, %4, %5}}], [%6], {{%7, %8}};"); ', "")),
-                         f"own.cu:1: inline PTX does not run on the emulator, here '{instruction}'; the emulator has no such instruction.")
-        self.assertEqual(self.sentence(kernel % (f' asm volatile("{instruction.replace("::w", "")} [%0], [%1, {{%2}}];"); ', "")),
-                         f"own.cu:1: inline PTX does not run on the emulator, here '{instruction.replace('::w', '')}'; write "
-                         "gemm::ptx::cp_async_bulk_tensor_*d_im2col of \"ptx/tma.cuh\".")
         self.assertEqual(self.sentence("#include <cuda.h>\n" + kernel % ("", "cuTensorMapEncodeIm2colWide(1, 2);")),
                          "own.cu:3: the emulator has no cuTensorMapEncodeIm2colWide: that mode is Blackwell's.")
 
@@ -414,15 +443,6 @@ class OwnKernels(EmulateTest):
         self.assertEqual(self.sentence("__global__ void k(int* x) {\n  x[0] = __vadd4(x[1], 2);\n}\n"
                                        "void check_kernel(emulate::Run&) { k<<<1, 1>>>(nullptr); }\n"),
                          "own.cu:2: the emulator has no __vadd4.")
-
-    def test_inline_ptx_of_a_header_is_named(self):
-        text = ("#include \"lanes.cuh\"\n__global__ void k(unsigned* x) { x[0] = lane(); }\n"
-                "void check_kernel(emulate::Run&) { k<<<1, 1>>>(nullptr); }\n")
-        for operand in ("=r", "=h"):  # one that the host's compiler knows, and one that it does not
-            (self.folder / "lanes.cuh").write_text(
-                "__device__ inline unsigned lane() {\n  unsigned short x;\n"
-                f'  asm volatile("mov.u32 %0, %%laneid;" : "{operand}"(x));\n  return x;\n}}\n')
-            self.assertEqual(self.sentence(text), "lanes.cuh:3: inline PTX does not run on the emulator, here 'mov.u32'.")
 
     def test_an_index_outside_a_shared_array_is_reported(self):
         text = ("__global__ void k(int* out, int first, int last) {\n  __shared__ int row[16];\n"
@@ -599,7 +619,3 @@ int main() {
         self.assertEqual(done.returncode, 3, done.stdout + done.stderr)
         self.assertIn("assert: the assertion 'n > 3' does not hold\n  where    own.cu:3", done.stderr)
         self.assertNotIn("compiled", self.emulate(text, "-D", "N=4", "--seeds", "2").stdout)  # it was
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -2,7 +2,6 @@
 import os
 import subprocess
 import sys
-import unittest
 
 from generator import GeneratorTest, contestant, python_with, shape, timed
 from sandbox import make_executable
@@ -53,7 +52,3 @@ exec {python_with("jsonschema")} -B "$@"
                           PIP_FIND_LINKS="", PIP_EXTRA_INDEX_URL="")
         self.assertIn("installing matplotlib and jsonschema into .venv", done.stderr)
         self.assertTrue(self.python.exists())  # the old one is there until the new one is complete
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -108,7 +108,3 @@ class Install(unittest.TestCase):
                 self.assertNotIn(str(ROOT), path.read_text(), path)
         for header in ("ptx/wgmma.cuh", "emulator/cuda/cuda/ptx", "emulator/include/ptx/wgmma.cuh"):
             self.assertTrue((self.prefix / "include/gemm_emulator" / header).is_file(), header)
-
-
-if __name__ == "__main__":
-    unittest.main()

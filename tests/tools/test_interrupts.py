@@ -4,7 +4,6 @@ import re
 import signal
 import subprocess
 import time
-import unittest
 
 from generator import ROOT, GeneratorTest, python_with
 
@@ -71,12 +70,9 @@ class Interrupts(GeneratorTest):
     def test_every_program_is_ready_for_it_before_it_does_anything(self):
         self.assertGreater(len(PROGRAMS), 15)
         for path in PROGRAMS:
-            text = path.read_text(encoding="utf-8")
-            imports = re.findall(r"(?m)^(?:import|from) (\w+)", text)
-            self.assertIn("program", imports, path.name)
-            before = set(imports[:imports.index("program")])
-            self.assertLessEqual(before, {"pathlib", "sys"}, f"{path.name}: imports that take time come after program")
-
-
-if __name__ == "__main__":
-    unittest.main()
+            first, source = None, path
+            while first != "program":  # a figure script imports another file of its folder first, which does
+                imports = re.findall(r"(?m)^(?:import|from) (\w+)", source.read_text(encoding="utf-8"))
+                first = next((name for name in imports if name not in ("pathlib", "sys")), "")
+                source = path.with_name(f"{first}.py")
+                self.assertTrue(first == "program" or source.is_file(), f"{path.name}: imports that take time come after program")

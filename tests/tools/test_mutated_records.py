@@ -3,7 +3,6 @@ import copy
 import json
 import re
 import subprocess
-import unittest
 
 import test_figures
 import test_stream_k_plot
@@ -300,7 +299,3 @@ class Ends(GeneratorTest):
         done = self.run_tool("records", "csv", self.RECORD)
         self.assertEqual((done.returncode, len(done.stderr.splitlines())), (2, 1))
         self.assertIn("byte 15 is not UTF-8", done.stderr)
-
-
-if __name__ == "__main__":
-    unittest.main()

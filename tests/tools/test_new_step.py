@@ -102,7 +102,3 @@ class NewStep(unittest.TestCase):
         self.assertIn(described[0], json.loads(self.read("steps/steps.json")))
         run("build/emulator/tests/mutants/tests_mutants_s34")
         run("build/emulator/tests/exercises/tests_exercises_34")
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -198,7 +198,3 @@ class Interrupts(unittest.TestCase):
                 pass
             _, complained = process.communicate()
             self.assertIn((process.returncode, complained), {(130, ""), (0, ""), (-signal.SIGINT, "")})  # the last one before it has begun
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -46,7 +46,3 @@ class Offsets(unittest.TestCase):
                 seen += len(re.findall(POINTER + r"\s*\+", text))
                 self.assertEqual(problems(text), [], f"{path.relative_to(ROOT)}: use offset(row, column, columns)")
         self.assertGreater(seen, 5)
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -1,7 +1,6 @@
 """tools/record-all: which runs it derives from records, which it leaves out, and how it goes on."""
 import json
 import sys
-import unittest
 
 from generator import contestant, shape, timed
 from sandbox import ROOT, SandboxTest, make_executable
@@ -26,7 +25,8 @@ else:
         one["contestants"] = []
         if "--groups" in words:
             one["epilogue"] = "groups " + words[words.index("--groups") + 1]
-    record = {"commit": "fff0000", "shapes": shapes, "rounds": 3, "checks": [len(shapes)]}
+    record = {"commit": "fff0000", "mode": "burst", "pattern": "normal", "seed": int(words[words.index("--seed") + 1]),
+              "shapes": shapes, "rounds": 3, "checks": [len(shapes)]}
     open(words[words.index("--json") + 1], "w").write(json.dumps(record))
 """
 
@@ -48,6 +48,13 @@ class RecordAll(SandboxTest):
             if groups:
                 made[-1]["epilogue"] = f"groups {groups}"
         (self.results / f"{name}.json").write_text(json.dumps(timed(made, **fields)))
+
+    def damaged(self, name):
+        """A folder in which the file `name` was cut off."""
+        folder = self.folder / "damaged"
+        folder.mkdir()
+        (folder / name).write_text('{"shapes": [')
+        return folder
 
     def run_all(self, *arguments):
         return self.run_tool("record-all", "--program", self.program, *arguments)
@@ -85,7 +92,20 @@ class RecordAll(SandboxTest):
         self.add("course_h200", [((64, 64, 64), "")])
         done = self.run_all("--minutes", "0.1")
         self.assertEqual((done.returncode, self.calls()), (0, []))
-        self.assertIn("1 records are left", done.stdout)
+        self.assertIn("1 record is left", done.stdout)
+        self.add("other_h200", [((64, 64, 64), "")])
+        self.assertIn("2 records are left", self.run_all("--minutes", "0.1").stdout)
+
+    def test_another_seed_draws_other_shapes_at_the_same_commit(self):
+        for seed, runs in (("5", 1), ("5", 1), ("6", 2), ("5", 3)):
+            done = self.run_all("--drawn", seed, "--only", "drawn_30")
+            self.assertEqual((done.returncode, len(self.calls())), (0, runs), done.stdout + done.stderr)
+
+    def test_a_damaged_record_is_one_sentence(self):
+        (self.results / "course_h200.json").write_text('{"shapes": [')
+        self.assert_refused(self.run_all(), "course_h200.json is not JSON")
+        self.assert_refused(self.run_all("--drawn", "5", "--to", self.damaged("drawn_30_h200.json"), "--only", "drawn_30"),
+                            "drawn_30_h200.json is not JSON")
 
     def test_a_record_of_a_variant_that_is_gone_stays_as_it_is(self):
         self.add("other_h200", [((64, 64, 64), "")], variants=("a", "old"))
@@ -124,7 +144,3 @@ class RecordAll(SandboxTest):
             self.assertEqual(len({one[0] for one in drawn_shapes.drawn(step, 5)}), drawn_shapes.COUNT)
         done = self.run_tool("record-all", "--drawn", "44071", "--list", "--only", "drawn_51")
         self.assertEqual(done.stdout.split()[:5], ["drawn_51_h200:", "tools/compare", "51:pdl_prefetch", "51:graph", "2x75776x4736"])
-
-
-if __name__ == "__main__":
-    unittest.main()

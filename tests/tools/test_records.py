@@ -5,7 +5,6 @@ import io
 import json
 import pathlib
 import subprocess
-import unittest
 
 from generator import ROOT, GeneratorTest, contestant, derive, python_with, shape, timed
 
@@ -479,7 +478,3 @@ class Counters(Records):
             done = made(good, [*where[:at], value, *where[at + 1:]])
             self.assertEqual((done.returncode, len(done.stderr.splitlines())), (2, 1), done.stderr)
             self.assertIn(part, done.stderr)
-
-
-if __name__ == "__main__":
-    unittest.main()

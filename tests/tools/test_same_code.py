@@ -1,6 +1,5 @@
 """tools/same-code: which differences between two builds it reports, and which do not count."""
 import shutil
-import unittest
 
 from sandbox import SandboxTest
 
@@ -119,7 +118,3 @@ class SameCode(SandboxTest):
         self.assert_refused(self.run_tool("same-code", self.old, self.old), "cuobjdump cannot read", "fatal : no")
         (self.bin / "cuobjdump").unlink()
         self.assert_refused(self.run_tool("same-code", self.old, self.old), "cuobjdump is not here")
-
-
-if __name__ == "__main__":
-    unittest.main()

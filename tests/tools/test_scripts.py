@@ -925,7 +925,3 @@ class Tidy(SandboxTest):
         self.fake("clang-tidy", f'[ "$1" = --version ] && cat {self.folder}/version || exit 1')
         self.assertEqual(self.lint(text).returncode, 0)
         self.assertEqual(self.lint(text + text.replace("some", "other")).returncode, 1)
-
-
-if __name__ == "__main__":
-    unittest.main()

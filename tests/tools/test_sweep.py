@@ -81,13 +81,6 @@ class Sweep(GeneratorTest):
         self.assertIn("docs/figures/sweep_h200.svg: differs from its record", done.stderr)
         self.assertEqual(self.figure.read_bytes(), first)
 
-    def test_without_a_record_the_map_says_so(self):
-        self.assertEqual(self.draw().returncode, 0)
-        self.assertTrue(any("No record yet" in word for word in self.words()))
-        self.assertEqual(self.draw("--check").returncode, 0)
-        self.write(made_up_record())
-        self.assertEqual(self.draw("--check").returncode, 1)
-
     def test_mistakes_are_named(self):
         done = self.draw("docs/results/other.json")
         self.assertEqual(done.returncode, 2)
@@ -135,7 +128,3 @@ class Sizes(unittest.TestCase):
 
         self.assertEqual(in_header("kTileM"), in_build("tiles_m"))
         self.assertEqual(in_header("kTileK"), in_build("tiles_k_shallow", "tiles_k_deep"))
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -1,15 +1,5 @@
 #!/usr/bin/env python3
-"""Draws which thread of a warpgroup holds which accumulator of wgmma: docs/figures/accumulators.svg.
-
-Usage: tools/figures/draw_accumulators.py [--check]
-
---check draws nothing and fails when the committed figure is not what this script draws.
-"""
-import pathlib
-import sys
-
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
-import program  # noqa: F401 (first, for Ctrl-C)
+"""Draws which thread of a warpgroup holds which accumulator of wgmma: docs/figures/accumulators.svg."""
 from drawing import Drawing, figure_program
 from palette import BLUE, GRID, INK, LIGHT, ORANGE, SOFT
 
@@ -114,4 +104,4 @@ def draw():
 
 
 if __name__ == "__main__":
-    sys.exit(figure_program("tools/figures/draw_accumulators.py", __doc__, lambda: {FIGURE: draw}))
+    figure_program(__file__, __doc__, lambda: {FIGURE: draw})

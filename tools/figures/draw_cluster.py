@@ -1,15 +1,5 @@
 #!/usr/bin/env python3
-"""Draws which CTA of a cluster loads which share of A and B: docs/figures/cluster.svg.
-
-Usage: tools/figures/draw_cluster.py [--check]
-
---check draws nothing and fails when the committed figure is not what this script draws.
-"""
-import pathlib
-import sys
-
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
-import program  # noqa: F401 (first, for Ctrl-C)
+"""Draws which CTA of a cluster loads which share of A and B: docs/figures/cluster.svg."""
 from drawing import Drawing, figure_program
 import palette
 from palette import CATEGORIES, INK, SOFT, WHITE
@@ -103,4 +93,4 @@ def draw():
 
 
 if __name__ == "__main__":
-    sys.exit(figure_program("tools/figures/draw_cluster.py", __doc__, lambda: {FIGURE: draw}))
+    figure_program(__file__, __doc__, lambda: {FIGURE: draw})

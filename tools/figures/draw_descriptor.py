@@ -1,15 +1,5 @@
 #!/usr/bin/env python3
-"""Draws what the fields of a wgmma descriptor mean: docs/figures/descriptor.svg and docs/figures/operand_layouts.svg.
-
-Usage: tools/figures/draw_descriptor.py [--check]
-
---check draws nothing and fails when a committed figure is not what this script draws.
-"""
-import pathlib
-import sys
-
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
-import program  # noqa: F401 (first, for Ctrl-C)
+"""Draws what the fields of a wgmma descriptor mean: docs/figures/descriptor.svg and docs/figures/operand_layouts.svg."""
 from drawing import Drawing, figure_program
 from palette import BLUE, GREEN, GRID, INK, LIGHT, ORANGE, RED, SOFT, WHITE
 from shared_banks import CHUNK_BYTES, LINE_BYTES, swizzle
@@ -133,7 +123,7 @@ def draw_layouts():
 
 
 if __name__ == "__main__":
-    sys.exit(figure_program("tools/figures/draw_descriptor.py", __doc__, lambda: {
+    figure_program(__file__, __doc__, lambda: {
         "docs/figures/descriptor.svg": draw_bits,
         "docs/figures/operand_layouts.svg": draw_layouts,
-    }))
+    })

@@ -1,16 +1,8 @@
 #!/usr/bin/env python3
 """Draws the way of a subtile from the accumulators to D: docs/figures/epilogue_path.svg.
 
-Usage: tools/figures/draw_epilogue_path.py [--check]
-
-It is the way of store_tile in step 15, with its tile of 128 × 256. --check draws nothing and fails when the committed figure
-is not what this script draws.
+It is the way of store_tile in step 15, with its tile of 128 × 256.
 """
-import pathlib
-import sys
-
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
-import program  # noqa: F401 (first, for Ctrl-C)
 from drawing import Drawing, figure_program
 from palette import BLUE, GREEN, INK, LIGHT, ORANGE, PURPLE, RED, SOFT, WHITE
 
@@ -81,4 +73,4 @@ def draw():
 
 
 if __name__ == "__main__":
-    sys.exit(figure_program("tools/figures/draw_epilogue_path.py", __doc__, lambda: {FIGURE: draw}))
+    figure_program(__file__, __doc__, lambda: {FIGURE: draw})

@@ -1,16 +1,7 @@
 #!/usr/bin/env python3
-"""Draws the mbarriers of a ring as the emulator saw them: docs/figures/mbarrier_events.svg from mbarrier_events.jsonl.
-
-Usage: tools/figures/draw_mbarrier_events.py [--check]
-
---check draws nothing and fails when the committed figure is not what this script draws. The event log beside the figure is
-written by: tools/play events 11 --json docs/figures/mbarrier_events.jsonl
+"""Draws the mbarriers of a ring as the emulator saw them: docs/figures/mbarrier_events.svg from mbarrier_events.jsonl. The event
+log beside the figure is written by: tools/play events 11 --json docs/figures/mbarrier_events.jsonl
 """
-import pathlib
-import sys
-
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
-import program  # noqa: F401 (first, for Ctrl-C)
 from drawing import Drawing, figure_program
 from figure_data import load_events
 from palette import BLUE, GREEN, GRID, INK, ORANGE, PARITY, SOFT, WHITE
@@ -138,4 +129,4 @@ def draw():
 
 
 if __name__ == "__main__":
-    sys.exit(figure_program("tools/figures/draw_mbarrier_events.py", __doc__, lambda: {FIGURE: draw}))
+    figure_program(__file__, __doc__, lambda: {FIGURE: draw})

@@ -1,15 +1,5 @@
 #!/usr/bin/env python3
-"""Draws why a wait needs one bit of a barrier's phase: docs/figures/phase_wheel.svg.
-
-Usage: tools/figures/draw_phase_wheel.py [--check]
-
---check draws nothing and fails when the committed figure is not what this script draws.
-"""
-import pathlib
-import sys
-
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
-import program  # noqa: F401 (first, for Ctrl-C)
+"""Draws why a wait needs one bit of a barrier's phase: docs/figures/phase_wheel.svg."""
 from drawing import Drawing, figure_program
 from palette import GREEN, INK, PARITY, PURPLE, RED, SOFT, WHITE
 
@@ -75,4 +65,4 @@ def draw():
 
 
 if __name__ == "__main__":
-    sys.exit(figure_program("tools/figures/draw_phase_wheel.py", __doc__, lambda: {FIGURE: draw}))
+    figure_program(__file__, __doc__, lambda: {FIGURE: draw})

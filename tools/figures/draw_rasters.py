@@ -1,16 +1,8 @@
 #!/usr/bin/env python3
 """Draws the orders of a persistent kernel's tiles: docs/figures/rasters.svg from docs/figures/rasters.json.
 
-Usage: tools/figures/draw_rasters.py [--check]
-
-tools/play raster --json docs/figures/rasters.json writes the data from the scheduler that the kernels use. --check
-draws nothing and fails when the committed figure is not what this script draws.
+tools/play raster --json docs/figures/rasters.json writes the data from the scheduler that the kernels use.
 """
-import pathlib
-import sys
-
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
-import program  # noqa: F401 (first, for Ctrl-C)
 from drawing import Drawing, figure_program
 from figure_data import load_rasters
 from palette import GRID, INK, SOFT, WAVES, WHITE
@@ -89,4 +81,4 @@ def draw():
 
 
 if __name__ == "__main__":
-    sys.exit(figure_program("tools/figures/draw_rasters.py", __doc__, lambda: {FIGURE: draw}))
+    figure_program(__file__, __doc__, lambda: {FIGURE: draw})

@@ -1,17 +1,8 @@
 #!/usr/bin/env python3
 """Draws the roles of a warp-specialized kernel in time: docs/figures/roles.svg.
 
-Usage: tools/figures/draw_roles.py [--check]
-
 The times are those of the timeline of step 15, which is recorded first where it is missing (tools/figures/draw_trace.py).
---check draws nothing and fails when the committed figure is not what this script draws.
 """
-import pathlib
-import sys
-
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
-import program  # noqa: F401 (first, for Ctrl-C)
-
 import draw_timelines
 import draw_trace
 from drawing import Drawing, figure_program
@@ -122,4 +113,4 @@ def draw():
 
 
 if __name__ == "__main__":
-    sys.exit(figure_program("tools/figures/draw_roles.py", __doc__, lambda: {FIGURE: draw}))
+    figure_program(__file__, __doc__, lambda: {FIGURE: draw})

@@ -1,24 +1,14 @@
 #!/usr/bin/env python3
 """Draws the memory hierarchy and the roofline of the H200: docs/figures/hierarchy.svg and docs/figures/roofline.svg.
 
-Usage: tools/figures/draw_roofline.py [--check]
-
-Every number comes from docs/results/roofline_h200.json; while that record is missing the figures say so. --check draws
-nothing and fails when a committed figure and the record differ.
+Every number comes from docs/results/roofline_h200.json.
 """
-import pathlib
-import sys
-
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
-import program  # noqa: F401 (first, for Ctrl-C)
+from drawing import Drawing, figure_program
 import math
 
 import roofline_record
-from drawing import Drawing, figure_program
 from palette import BLUE, GREEN, GRID, GROUND, INK, ORANGE, RED, SOFT, WHITE
 from roofline_record import tile_intensity
-
-NO_RECORD = "No record yet: the numbers appear when docs/results/roofline_h200.json is there."
 
 
 def significant(value):
@@ -40,24 +30,20 @@ def draw_hierarchy():
         ("L2", "all SMs; tiles that neighbouring CTAs read again", ORANGE),
         ("Device memory (HBM)", "the matrices", RED),
     ]
-    sizes = rates = latencies = [""] * 4
-    if record:
-        device, clock = record.device, record.clock_ghz()
-        sizes = [f"{4 * device['registers_per_sm'] // 1024} KiB an SM",
-                 f"{device['shared_bytes_per_sm'] // 1024} KiB of shared memory an SM",
-                 f"{device['l2_bytes'] >> 20} MiB", f"{round(device['memory_bytes'] / 2**30)} GiB"]
-        rates = ["", *(f"{significant(rate)} TB/s = {significant(record.per_clock_and_sm(rate))} bytes/clock/SM"
-                       for rate in (record.shared(), record.l2(), record.dram()))]
-        clocks = [record.value("latency.ffma"), record.value("latency.shared"),
-                  record.value("latency.l2", working_set_mib=4), record.value("latency.dram", region_mib=256)]
-        latencies = [f"{value:.0f} clocks = {significant(value / clock)} ns" for value in clocks]
+    device, clock = record.device, record.clock_ghz()
+    sizes = [f"{4 * device['registers_per_sm'] // 1024} KiB per SM",
+             f"{device['shared_bytes_per_sm'] // 1024} KiB of shared memory per SM",
+             f"{device['l2_bytes'] >> 20} MiB", f"{round(device['memory_bytes'] / 2**30)} GiB"]
+    rates = ["", *(f"{significant(rate)} TB/s = {significant(record.per_clock_and_sm(rate))} bytes/clock/SM"
+                   for rate in (record.shared(), record.l2(), record.dram()))]
+    clocks = [record.value("latency.ffma"), record.value("latency.shared"),
+              record.value("latency.l2", working_set_mib=4), record.value("latency.dram", region_mib=256)]
+    latencies = [f"{value:.0f} clocks = {significant(value / clock)} ns" for value in clocks]
     box, gap, width = 66, 46, 820
     height = 44 + len(levels) * box + (len(levels) - 1) * gap + 40
     drawing = Drawing(width, height, "The memory hierarchy of the GPU",
                       "Registers, shared memory and L1, L2 and device memory with size, bandwidth and latency.")
-    sentence = ("Each level below is larger and slower."
-                if not record else
-                f"Each level below is larger and slower: for each clock an SM gets {record.per_clock_and_sm(record.shared()):.0f} bytes from "
+    sentence = (f"Each level below is larger and slower: for each clock an SM gets {record.per_clock_and_sm(record.shared()):.0f} bytes from "
                 f"shared memory, {record.per_clock_and_sm(record.l2()):.0f} from the L2 and {record.per_clock_and_sm(record.dram()):.0f} "
                 "from device memory.")
     drawing.caption("What a GEMM's operands pass on their way to the tensor cores", sentence, 24, room=30)
@@ -65,11 +51,10 @@ def draw_hierarchy():
     for i, (name, what, color) in enumerate(levels):
         inset = 150 - 50 * i
         drawing.rect(24 + inset, y, width - 48 - 2 * inset, box, WHITE, stroke=color, stroke_width=2, rx=6)
-        drawing.text(width / 2, y + 22, f"{name} · {sizes[i]}" if sizes[i] else name, size=13, anchor="middle", weight="bold")
+        drawing.text(width / 2, y + 22, f"{name} · {sizes[i]}", size=13, anchor="middle", weight="bold")
         drawing.text(width / 2, y + 40, what, size=11, fill=SOFT, anchor="middle")
-        if latencies[i]:
-            lead = "FFMA after FFMA" if i == 0 else "latency of a load"
-            drawing.text(width / 2, y + 57, f"{lead}: {latencies[i]}", size=11, anchor="middle")
+        lead = "FFMA after FFMA" if i == 0 else "latency of a load"
+        drawing.text(width / 2, y + 57, f"{lead}: {latencies[i]}", size=11, anchor="middle")
         if i + 1 < len(levels):
             middle = width / 2 - 130
             drawing.line(middle, y + box + gap - 4, middle, y + box + 10, stroke=levels[i + 1][2], width=3)
@@ -77,7 +62,7 @@ def draw_hierarchy():
                             levels[i + 1][2])
             drawing.text(middle + 16, y + box + gap / 2 + 4, rates[i + 1], size=12)
         y += box + gap
-    drawing.text(24, height - 16, origin(record) if record else NO_RECORD, size=11, fill=SOFT if record else RED)
+    drawing.text(24, height - 16, origin(record), size=11, fill=SOFT)
     return drawing.svg()
 
 
@@ -88,10 +73,6 @@ def draw_roofline():
     drawing = Drawing(left + width + 40, top + plot_height + 90, "Roofline of the GPU",
                       "Attainable TFLOP/s over arithmetic intensity for the bandwidths of device memory, L2 and shared "
                       "memory and the peaks of FFMA, mma.sync and wgmma, with the intensities of tiles of 16 to 256.")
-    if not record:
-        drawing.text(left, top + plot_height / 2, NO_RECORD, size=13, fill=RED)
-        return drawing.svg()
-
     drawing.caption("Roofline: what each level can feed, and what the units can do",
                     f"A dot is what the L2 can feed when every tile takes its operands from it: {tile_intensity(128, 256) * record.l2():.0f} "
                     f"TFLOP/s for tiles of 128 × 256, where wgmma does {record.units()[-1][1]:.0f}.", room=30)
@@ -142,7 +123,7 @@ def draw_roofline():
 
 
 if __name__ == "__main__":
-    sys.exit(figure_program("tools/figures/draw_roofline.py", __doc__, lambda: {
+    figure_program(__file__, __doc__, lambda: {
         "docs/figures/hierarchy.svg": draw_hierarchy,
         "docs/figures/roofline.svg": draw_roofline,
-    }))
+    })

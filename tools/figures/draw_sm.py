@@ -1,23 +1,14 @@
 #!/usr/bin/env python3
 """Draws one SM of an H200 with the numbers that the chapters use: docs/figures/sm.svg.
 
-Usage: tools/figures/draw_sm.py [--check]
-
 Measured numbers come from docs/results/roofline_h200.json, and the model's (docs/timelines.md) from the timeline of step 15,
-which is recorded first where it is missing. --check draws nothing and fails when the committed figure is not what this script draws.
+which is recorded first where it is missing.
 """
-import pathlib
-import sys
-
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
-import program  # noqa: F401 (first, for Ctrl-C)
-
 import draw_trace
 import roofline_record
 from drawing import Drawing, figure_program
 from figure_data import load_timeline
 from palette import BLUE, GREEN, INK, LIGHT, ORANGE, RED, SOFT, WHITE
-from program import UserError
 
 FIGURE = "docs/figures/sm.svg"
 TILE_M, TILE_N, TILE_K = 128, 256, 64
@@ -32,8 +23,6 @@ def model():
 def facts():
     """Every number of the figure, as it is printed."""
     record, constants = roofline_record.load(roofline_record.DEFAULT), model()
-    if record is None:
-        raise UserError(f"there is no {roofline_record.DEFAULT}, which has the numbers: {roofline_record.HOW_TO_MEASURE}.")
     device = record.device
     k_tile = 2 * TILE_K * (TILE_M + TILE_N)
     scattered, merged = record.per_clock_and_sm(record.l2()), constants["copies"]
@@ -91,4 +80,4 @@ def draw():
 
 
 if __name__ == "__main__":
-    sys.exit(figure_program("tools/figures/draw_sm.py", __doc__, lambda: {FIGURE: draw}))
+    figure_program(__file__, __doc__, lambda: {FIGURE: draw})

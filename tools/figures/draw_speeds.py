@@ -1,18 +1,10 @@
 #!/usr/bin/env python3
 """Draws how fast the steps are, for the README: docs/figures/speeds.svg.
 
-Usage: tools/figures/draw_speeds.py [--check]
-
 Left: TFLOP/s at 4096³ from docs/results/course_h200.json, up to the step that reaches cuBLASLt. Right: speed relative to
 cuBLASLt over the suite, for the steps from that one on of which a record of the suite (docs/results/suite*.json, the same
-GPU) knows the speed; the newest record counts. A step appears as soon as a record has it. --check draws nothing and fails
-when the committed figure is not what this script draws.
+GPU) knows the speed; the newest record counts. A step appears as soon as a record has it.
 """
-import pathlib
-import sys
-
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
-import program  # noqa: F401 (first, for Ctrl-C)
 from drawing import Drawing, figure_program
 from palette import BLUE, CUBLASLT, GREEN, GRID, SOFT
 from plot_ladder import fastest_of_each_step
@@ -130,4 +122,4 @@ def draw():
 
 
 if __name__ == "__main__":
-    sys.exit(figure_program("tools/figures/draw_speeds.py", __doc__, lambda: {FIGURE: draw}))
+    figure_program(__file__, __doc__, lambda: {FIGURE: draw})

@@ -1,16 +1,8 @@
 #!/usr/bin/env python3
 """Draws which step builds on which: docs/figures/step_map.svg.
 
-Usage: tools/figures/draw_step_map.py [--check]
-
-The lines are those of .builds_on in the kernels. --check draws nothing and fails when the committed figure is not what this
-script draws.
+The lines are those of .builds_on in the kernels.
 """
-import pathlib
-import sys
-
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
-import program  # noqa: F401 (first, for Ctrl-C)
 from drawing import Drawing, figure_program
 from palette import BLUE, GREEN, PURPLE, SOFT, WHITE
 from steps import builds_on, steps
@@ -93,4 +85,4 @@ def draw():
 
 
 if __name__ == "__main__":
-    sys.exit(figure_program("tools/figures/draw_step_map.py", __doc__, lambda: {FIGURE: draw}))
+    figure_program(__file__, __doc__, lambda: {FIGURE: draw})

@@ -1,19 +1,11 @@
 #!/usr/bin/env python3
 """Draws the same tiles as data-parallel and as stream-K tiles on four SMs: docs/figures/stream_k.svg.
 
-Usage: tools/figures/draw_stream_k.py [--check]
-
-The division, and what passing partials costs, are those of common/gemm/schedule/decomposition.h. --check draws nothing and
-fails when the committed figure is not what this script draws.
+The division, and what passing partials costs, are those of common/gemm/schedule/decomposition.h.
 """
-import pathlib
-import sys
-
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
-import program  # noqa: F401 (first, for Ctrl-C)
+from drawing import Drawing, figure_program
 import collections
 
-from drawing import Drawing, figure_program
 from palette import CHUNKS, INK, PURPLE, RED, SOFT, WHITE
 
 FIGURE = "docs/figures/stream_k.svg"
@@ -137,4 +129,4 @@ def draw():
 
 
 if __name__ == "__main__":
-    sys.exit(figure_program("tools/figures/draw_stream_k.py", __doc__, lambda: {FIGURE: draw}))
+    figure_program(__file__, __doc__, lambda: {FIGURE: draw})

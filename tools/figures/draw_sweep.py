@@ -7,16 +7,14 @@ One cell for each height of the tile and depth of the k-tile: the best speed rel
 stages that were timed, and that number; cells that do not fit say what is missing. Without a record:
 docs/results/sweep_h200.json. --check draws nothing and fails when the map and its record differ.
 """
+import figures
+import argparse
 import pathlib
+import re
 import sys
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
-import program  # first, for Ctrl-C
-import argparse
-import re
-
-import figures
 import palette
+import program
 from program import UserError
 from records import ROOT, load, mode_text, pretty_shape, relative, write_whole
 
@@ -96,17 +94,6 @@ def draw(pyplot, record, path):
     return text
 
 
-def draw_nothing(pyplot, path):
-    """What stands in the place of the map until somebody has measured."""
-    figure, axes = pyplot.subplots(figsize=(8, 1), layout="constrained")
-    axes.axis("off")
-    axes.text(0.5, 0.5, f"No record yet: the map appears when {relative(path)} is there.", ha="center", va="center",
-              color=palette.RED)
-    text = figures.svg_text(figure)
-    pyplot.close(figure)
-    return text
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter,
                                      usage=argparse.SUPPRESS)
@@ -116,12 +103,9 @@ def main():
     arguments = parser.parse_args()
     path = arguments.record
     output = arguments.output or ROOT / "docs/figures" / path.with_suffix(".svg").name
-    missing = path == DEFAULT and not path.exists()
-    record = None if missing else load(path, "sweep")
-    if record:
-        checked(record, path)  # before anything is installed
-    pyplot = figures.start()
-    text = draw(pyplot, record, path) if record else draw_nothing(pyplot, path)
+    record = load(path, "sweep")
+    checked(record, path)  # before anything is installed
+    text = draw(figures.start(), record, path)
     if arguments.check:
         if output.exists() and output.read_bytes() == text.encode():
             return 0

@@ -1,15 +1,5 @@
 #!/usr/bin/env python3
-"""Draws how tiles lie in the banks of shared memory: docs/figures/banks.svg and docs/figures/swizzles.svg.
-
-Usage: tools/figures/draw_swizzle.py [--check]
-
---check draws nothing and fails when a committed figure is not what this script draws.
-"""
-import pathlib
-import sys
-
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
-import program  # noqa: F401 (first, for Ctrl-C)
+"""Draws how tiles lie in the banks of shared memory: docs/figures/banks.svg and docs/figures/swizzles.svg."""
 from drawing import Drawing, figure_program
 from palette import CHUNKS, GREEN, GRID, INK, ORANGE, RED, SOFT, WHITE
 from shared_banks import BANKS, CHUNK_BYTES, LINE_BYTES, place, swizzle, wavefronts
@@ -120,7 +110,7 @@ def draw_swizzles():
 
 
 if __name__ == "__main__":
-    sys.exit(figure_program("tools/figures/draw_swizzle.py", __doc__, lambda: {
+    figure_program(__file__, __doc__, lambda: {
         "docs/figures/banks.svg": draw_banks,
         "docs/figures/swizzles.svg": draw_swizzles,
-    }))
+    })

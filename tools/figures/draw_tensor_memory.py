@@ -1,16 +1,8 @@
 #!/usr/bin/env python3
 """Draws tensor memory with two accumulators, and who reads and writes it: docs/figures/tensor_memory.svg.
 
-Usage: tools/figures/draw_tensor_memory.py [--check]
-
-The allocation and the roles are those of step 73, variant 128x256. --check draws nothing and fails when the committed figure
-is not what this script draws.
+The allocation and the roles are those of step 73, variant 128x256.
 """
-import pathlib
-import sys
-
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
-import program  # noqa: F401 (first, for Ctrl-C)
 from drawing import Drawing, figure_program
 from palette import BLUE, GREEN, INK, LIGHT, ORANGE, SOFT, WHITE
 
@@ -82,4 +74,4 @@ def draw():
 
 
 if __name__ == "__main__":
-    sys.exit(figure_program("tools/figures/draw_tensor_memory.py", __doc__, lambda: {FIGURE: draw}))
+    figure_program(__file__, __doc__, lambda: {FIGURE: draw})

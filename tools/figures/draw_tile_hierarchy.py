@@ -1,15 +1,5 @@
 #!/usr/bin/env python3
-"""Draws how a GEMM is cut, from D down to one wgmma: docs/figures/tile_hierarchy.svg.
-
-Usage: tools/figures/draw_tile_hierarchy.py [--check]
-
---check draws nothing and fails when the committed figure is not what this script draws.
-"""
-import pathlib
-import sys
-
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
-import program  # noqa: F401 (first, for Ctrl-C)
+"""Draws how a GEMM is cut, from D down to one wgmma: docs/figures/tile_hierarchy.svg."""
 from drawing import Drawing, figure_program
 from palette import BLUE, GREEN, GRID, INK, LIGHT, ORANGE, RED, SOFT, WHITE
 
@@ -128,4 +118,4 @@ def draw():
 
 
 if __name__ == "__main__":
-    sys.exit(figure_program("tools/figures/draw_tile_hierarchy.py", __doc__, lambda: {FIGURE: draw}))
+    figure_program(__file__, __doc__, lambda: {FIGURE: draw})

@@ -1,20 +1,12 @@
 #!/usr/bin/env python3
 """Draws a cooperative and a ping-pong kernel in time, tile by tile: docs/figures/timelines.svg.
 
-Usage: tools/figures/draw_timelines.py [--check]
-
-The times are those of the traces that docs/figures/traces/17.svg shows k-tile by k-tile; tools/figures/draw_trace.py says where
-they come from. --check
-draws nothing and fails when the committed figure is not what this script draws.
+The times are those of the traces that docs/figures/traces/17.svg shows k-tile by k-tile; tools/figures/draw_trace.py says
+where they come from.
 """
-import pathlib
-import sys
-
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
-import program  # noqa: F401 (first, for Ctrl-C)
+import draw_trace
 import dataclasses
 
-import draw_trace
 from drawing import Drawing, figure_program
 from palette import ACTIVITY, DARK, GREEN, GRID, INK, LIGHT, SOFT, WHITE
 from records import ROOT
@@ -140,4 +132,4 @@ def draw():
 
 
 if __name__ == "__main__":
-    sys.exit(figure_program("tools/figures/draw_timelines.py", __doc__, lambda: {FIGURE: draw}))
+    figure_program(__file__, __doc__, lambda: {FIGURE: draw})

@@ -11,11 +11,7 @@ those that are missing in build/emulator/traces, or older than the step's progra
 --measure first runs every step of MEASURED on this machine's Hopper GPU and replaces docs/figures/traces/NN.gpu.json, of which
 NN.gpu.svg is drawn.
 """
-import pathlib
-import sys
-
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
-import program  # noqa: F401 (first, for Ctrl-C)
+from drawing import Drawing, figure_program
 import contextlib
 import json
 import os
@@ -23,7 +19,6 @@ import re
 import subprocess
 
 from blocks import markdown, rewrite
-from drawing import Drawing, figure_program
 from figure_data import SM_PROCESS, load_timeline
 from palette import ACTIVITY, DARK, GREEN, GRID, INK, ORANGE, SOFT, WHITE
 from program import UserError
@@ -118,7 +113,7 @@ FIGURES = {
            "tiles in which it has no rows, and their copies are shorter. In the model that takes {change}."),
     "54": (["54.base", "54"], "Groups of 200, 40 and 272 rows: above in one A, below anywhere, with maps of their own. The first maps are made before the "
            "first copy; later ones are made while tiles are multiplied. TMA stores every tile. Step 54 takes {change}."),
-    "71": (["71.base", "71"], "The copies run ahead as far as the ring has stages and follow each other without a gap. At an H200's bytes a clock "
+    "71": (["71.base", "71"], "The copies run ahead as far as the ring has stages and follow each other without a gap. At an H200's bytes per clock, "
            "they take longer than the multiplications. The first copy and the epilogue are still bare. Step 71 takes {change}."),
     "72": (["72.base", "72"], "The loader fills the ring for the next tile while the warps store this one. The tensor cores still wait for the "
            "epilogue: there is one accumulator. Step 72 takes {change}."),
@@ -662,6 +657,6 @@ def page(trace):
 
 
 if __name__ == "__main__":
-    sys.exit(figure_program("tools/figures/draw_trace.py", __doc__, figures, names=list(FIGURES),
+    figure_program(__file__, __doc__, figures, names=list(FIGURES),
                             record=lambda names: record(traces_of(names)),
-                            measure=lambda names: measure([one for one in traces_of(names) if one in MEASURED])))
+                            measure=lambda names: measure([one for one in traces_of(names) if one in MEASURED]))

@@ -1,11 +1,15 @@
-"""Hand-written SVG: shapes with absolute coordinates, the same text for the same drawing, no library needed."""
+"""Hand-written SVG: shapes with absolute coordinates, the same text for the same drawing, no library needed. A figure script
+imports this first, which lets it find what is in tools/lib."""
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
+import program  # first, for Ctrl-C
 import argparse
 import math
-import sys
 import textwrap
 from xml.sax.saxutils import escape
 
-import program
 from palette import GROUND, INK, SOFT, WHITE
 from program import UserError
 from records import ROOT, nearest, write_whole
@@ -114,27 +118,35 @@ class Drawing:
             "</svg>", ""])
 
 
-def figure_program(script, description, figures, record=None, measure=None, names=()):
-    """The command line of a figure script: [--check]. figures() maps files to functions that return their text. With
-    `record` there is --record as well, which calls it first, and with `measure` --measure. With `names` some of them can be
-    picked, and all three get those."""
+USAGE = """
+Usage: {} [--check]
+
+--check draws nothing and fails when a committed figure is not what this script draws.
+"""
+
+
+def figure_program(file, description, figures, record=None, measure=None, names=()):
+    """Runs the command line of a figure script, which ends with it: [--check]. figures() maps files to functions that return
+    their text. With `names` some of them can be picked; then there are --record and --measure as well, which call `record` and
+    `measure` first, and all three get the names."""
+    script = f"tools/figures/{pathlib.Path(file).name}"
+    if not names:
+        description = f"{description.strip()}\n{USAGE.format(script)}"
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter,
                                      usage=argparse.SUPPRESS, prog=script)
     group = parser.add_mutually_exclusive_group()
     group.add_argument("--check", action="store_true")
-    if record:
-        group.add_argument("--record", action="store_true")
-    if measure:
-        group.add_argument("--measure", action="store_true")
     if names:
+        group.add_argument("--record", action="store_true")
+        group.add_argument("--measure", action="store_true")
         parser.add_argument("names", nargs="*")
 
     def main():
         arguments = parser.parse_args()
-        first = record if record and arguments.record else measure if measure and arguments.measure else None
+        first = names and (record if arguments.record else measure if arguments.measure else None)
         return _draw(script, figures, first, arguments.check, names, arguments.names if names else [])
 
-    return program.run(script, main)
+    sys.exit(program.run(script, main))
 
 
 def _draw(script, figures, first, check, names, picked):

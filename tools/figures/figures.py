@@ -1,12 +1,15 @@
-"""What every figure script shares: one version of matplotlib, one look, SVG text that is the same on every machine."""
-import argparse
-import io
+"""What every plot shares: one version of matplotlib, one look, SVG text that is the same on every machine. A script imports
+this first, which lets it find what is in tools/lib."""
 import pathlib
-import re
 import sys
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
+import program  # first, for Ctrl-C
+import argparse
+import io
+import re
+
 import environment
-import program
 from palette import GRID, GROUND, INK, SOFT
 from program import UserError
 from records import ROOT, load_record, relative, write_whole
@@ -42,13 +45,14 @@ def svg_text(figure):
     return text.replace("'DejaVu Sans'", "system-ui, 'DejaVu Sans', Verdana, sans-serif")
 
 
-def plot_records(tool, usage, suffix, inspect, draw, options=(), read=load_record):
-    """The whole of a script that draws NAME.json as NAME`suffix`: its command line, its errors, its exit status.
+def plot_records(file, usage, suffix, inspect, draw, options=(), read=load_record):
+    """Runs the whole of a script that draws NAME.json as NAME`suffix`: its command line, its errors, its exit status.
 
     inspect(record, arguments) raises UserError for a record that cannot be drawn, before anything is installed;
     draw(pyplot, record, arguments) returns the SVG; `options` are further arguments of the command line; read(path) is the
     record, of a timed run unless told.
     """
+    tool = f"tools/figures/{pathlib.Path(file).name}"
     parser = argparse.ArgumentParser(description=usage, formatter_class=argparse.RawDescriptionHelpFormatter,
                                      usage=argparse.SUPPRESS, prog=tool)
     parser.add_argument("--check", action="store_true")
@@ -56,7 +60,7 @@ def plot_records(tool, usage, suffix, inspect, draw, options=(), read=load_recor
         parser.add_argument(option)
     parser.add_argument("--output", type=pathlib.Path)
     parser.add_argument("records", nargs="*", type=pathlib.Path)
-    return program.run(tool, lambda: _plot(tool, suffix, inspect, draw, parser.parse_args(), read))
+    sys.exit(program.run(tool, lambda: _plot(tool, suffix, inspect, draw, parser.parse_args(), read)))
 
 
 def _plot(tool, suffix, inspect, draw, arguments, read):

@@ -7,11 +7,6 @@ One bar a step (its fastest variant): TFLOP/s, the share of the wgmma-only ceili
 ceiling. Without records: every record that has a ladder already. --check draws nothing and fails when a ladder and its
 record differ.
 """
-import pathlib
-import sys
-
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
-import program  # noqa: F401 (first, for Ctrl-C)
 import figures
 import palette
 from program import UserError
@@ -77,6 +72,6 @@ def picked_shape(record, arguments):
 
 
 if __name__ == "__main__":
-    sys.exit(figures.plot_records("tools/figures/plot_ladder.py", __doc__, ".ladder.svg", picked_shape,
-                                  lambda pyplot, record, arguments: draw(pyplot, record, picked_shape(record, arguments)),
-                                  options=["--shape"]))
+    figures.plot_records(__file__, __doc__, ".ladder.svg", picked_shape,
+                         lambda pyplot, record, arguments: draw(pyplot, record, picked_shape(record, arguments)),
+                         options=["--shape"])

@@ -7,11 +7,6 @@ Left: the speeds of what chooses by shape and of the fastest variant relative to
 the choice takes than the fastest variant, sorted. Without records: every record that has such a figure already. --check
 draws nothing and fails when a figure and its record differ.
 """
-import pathlib
-import sys
-
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
-import program  # noqa: F401 (first, for Ctrl-C)
 import figures
 import palette
 from populations import geometric_mean, population
@@ -57,6 +52,6 @@ def draw(pyplot, record):
 
 
 if __name__ == "__main__":
-    sys.exit(figures.plot_records("tools/figures/plot_population.py", __doc__, ".population.svg",
-                                  lambda record, arguments: population(record),
-                                  lambda pyplot, record, arguments: draw(pyplot, record)))
+    figures.plot_records(__file__, __doc__, ".population.svg",
+                         lambda record, arguments: population(record),
+                         lambda pyplot, record, arguments: draw(pyplot, record))

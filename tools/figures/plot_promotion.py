@@ -10,11 +10,6 @@ with inputs of the pattern normal, at one M x N and as many K as you like:
 Without records: every record that has such a figure already. --check draws nothing and fails when a figure and its
 record differ.
 """
-import pathlib
-import sys
-
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
-import program  # noqa: F401 (first, for Ctrl-C)
 import figures
 import palette
 from program import UserError
@@ -76,6 +71,6 @@ def draw(pyplot, record):
 
 
 if __name__ == "__main__":
-    sys.exit(figures.plot_records("tools/figures/plot_promotion.py", __doc__, ".promotion.svg",
-                                  lambda record, _: curves(record), lambda pyplot, record, _: draw(pyplot, record),
-                                  read=lambda path: load(path, "checks")))
+    figures.plot_records(__file__, __doc__, ".promotion.svg",
+                         lambda record, _: curves(record), lambda pyplot, record, _: draw(pyplot, record),
+                         read=lambda path: load(path, "checks"))

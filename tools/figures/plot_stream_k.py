@@ -9,11 +9,6 @@ Whole waves are marked. The record holds shapes of one K, as many as you like:
 Without records: every record that has such a figure already. --check draws nothing and fails when a figure and its
 record differ.
 """
-import pathlib
-import sys
-
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
-import program  # noqa: F401 (first, for Ctrl-C)
 import figures
 import palette
 from program import UserError
@@ -91,5 +86,5 @@ def draw(pyplot, record):
 
 
 if __name__ == "__main__":
-    sys.exit(figures.plot_records("tools/figures/plot_stream_k.py", __doc__, ".waves.svg", lambda record, _: curves(record),
-                                  lambda pyplot, record, _: draw(pyplot, record)))
+    figures.plot_records(__file__, __doc__, ".waves.svg", lambda record, _: curves(record),
+                         lambda pyplot, record, _: draw(pyplot, record))

@@ -95,6 +95,8 @@ class Roofline:
 
 
 def load(text):
-    """The record at the path `text` from the repository's root, or None while there is none."""
+    """The record at the path `text` from the repository's root."""
     path = ROOT / text
-    return Roofline(path) if path.exists() else None
+    if not path.exists():
+        raise UserError(f"there is no {text}, which has the numbers: {HOW_TO_MEASURE}.")
+    return Roofline(path)

@@ -208,7 +208,8 @@ int trace(const Options& options) {
 }
 
 /// Runs the schedule; a broken rule or a wrong result ends the process with its report.
-std::optional<int> run_schedule(const Options& options, const Schedule& schedule, const std::string& again, Speed& speed) {
+std::optional<int> run_schedule(const Options& options, const Schedule& schedule, const std::string& again,
+                                Speed& speed) {
   control(options, schedule);
   try {
     run_once(options, speed);
@@ -264,7 +265,8 @@ std::optional<int> run_in_child(const Options& options, const Schedule& schedule
     std::raise(WTERMSIG(status));
   }
   if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) return WEXITSTATUS(status);
-  if (text.empty()) throw harness::Error("the host code ended the program and not by returning, exit() or abort()");
+  if (text.empty())
+    throw harness::Error("the host code ended the program and not by returning, exit() or abort()");
   const nlohmann::json told = nlohmann::json::parse(text);
   speed.cpu_seconds += told["cpu_seconds"].get<double>();
   for (const auto& [unit, count] : told["work"].items()) speed.work[unit] += count.get<std::size_t>();
@@ -321,6 +323,12 @@ extern "C" void emulator_abort() {
 
 int main(int argc, char** argv) {
   Options options;
+  // What follows -- is for the file's main.
+  for (int i = 1; i < argc; ++i) {
+    if (std::string_view(argv[i]) != "--") continue;
+    emulate::detail::arguments_of_main.assign(argv + i + 1, argv + argc);
+    argc = i;
+  }
   CLI::App app("Runs a kernel's file on the emulator, under many schedules.", "tools/emulate FILE.cu");
   declare(app, options);
   return harness::run_program(app, argc, argv, [&] {

@@ -13,6 +13,10 @@ void emulate::detail::name_next_allocation(const std::string&) {}
 int main(int argc, char** argv) {
   std::uint64_t seed = 1;
   for (int i = 1; i < argc; ++i) {
+    if (std::strcmp(argv[i], "--") == 0) {  // what follows is for the file's main
+      emulate::detail::arguments_of_main.assign(argv + i + 1, argv + argc);
+      break;
+    }
     char* end = argv[i];
     if (std::strcmp(argv[i], "--seed") == 0 && i + 1 < argc) seed = std::strtoull(argv[++i], &end, 10);
     if (*end != '\0' || end == argv[i]) {

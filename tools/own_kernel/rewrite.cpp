@@ -69,22 +69,28 @@ void rewrite_launches(const Preprocessed& source, std::vector<Edit>& edits) {
   }
 }
 
-/// `(void*)kernel` and `reinterpret_cast<const void*>(kernel)`: from the address alone nobody knows the kernel's
-/// parameters, so that the cast writes them down.
+/// `(void*)kernel` and `reinterpret_cast<const void*>(kernel)`: from the address alone nobody knows the
+/// kernel's parameters, so that the cast writes them down.
 void rewrite_casts_of_kernels(const std::string& code, std::vector<Edit>& edits) {
   const auto cast = [](const std::string& type) { return "::emulator_cuda::VoidCast<" + type + ">() ->* "; };
-  for (const std::string type : {"void*", "void *", "const void*", "const void *", "void const*", "void const *"}) {
+  for (const std::string type :
+       {"void*", "void *", "const void*", "const void *", "void const*", "void const *"}) {
     const std::string c_style = "(" + type + ")";
     for (std::size_t at = code.find(c_style); at != std::string::npos; at = code.find(c_style, at + 1)) {
       const std::size_t next = next_solid(code, at + c_style.size());
-      const bool is_operand = next < code.size() && (code[next] == '&' || (is_word(code[next]) && std::isdigit(static_cast<unsigned char>(code[next])) == 0));
+      const bool is_operand =
+          next < code.size() &&
+          (code[next] == '&' ||
+           (is_word(code[next]) && std::isdigit(static_cast<unsigned char>(code[next])) == 0));
       std::size_t before = at;
       while (before > 0 && std::isspace(static_cast<unsigned char>(code[before - 1]))) --before;
-      const bool begins = before > 0 && std::string_view("(,=;{").find(code[before - 1]) != std::string_view::npos;
+      const bool begins =
+          before > 0 && std::string_view("(,=;{").find(code[before - 1]) != std::string_view::npos;
       if (is_operand && begins) edits.push_back({at, at + c_style.size(), cast(type)});
     }
     const std::string reinterpreted = "reinterpret_cast<" + type + ">";
-    for (std::size_t at = code.find(reinterpreted); at != std::string::npos; at = code.find(reinterpreted, at + 1))
+    for (std::size_t at = code.find(reinterpreted); at != std::string::npos;
+         at = code.find(reinterpreted, at + 1))
       edits.push_back({at, at + reinterpreted.size(), cast(type)});
   }
 }
@@ -140,14 +146,16 @@ void rewrite_dynamic_shared(const std::string& code, std::vector<Edit>& edits) {
     std::replace(dimensions.begin(), dimensions.end(), '\n', ' ');
     std::string whole = type;
     whole.append("(&").append(name).append(")").append(dimensions).append(" = *static_cast<").append(type);
-    whole.append("(*)").append(dimensions).append(">(::emulator::dynamic_shared(0, ::emulator::Where::here()))");
+    whole.append("(*)")
+        .append(dimensions)
+        .append(">(::emulator::dynamic_shared(0, ::emulator::Where::here()))");
     whole.append(lines, '\n');
     edits.push_back({at, end, whole});
   }
 }
 
-/// `#pragma unroll 4` in the middle of a line, where a macro of nvcc's has put it: other compilers take a pragma
-/// from a line of its own alone.
+/// `#pragma unroll 4` in the middle of a line, where a macro of nvcc's has put it: other compilers take a
+/// pragma from a line of its own alone.
 void remove_pragmas_of_macros(const std::string& code, std::vector<Edit>& edits) {
   const std::string pragma = "#pragma";
   for (std::size_t at = code.find(pragma); at != std::string::npos; at = code.find(pragma, at + 1)) {
@@ -168,7 +176,8 @@ void rename_gemm(const std::string& code, std::vector<Edit>& edits) {
     if (code.compare(next_solid(code, at + gemm.size()), 2, "::") == 0) continue;
     const std::size_t before = code.find_last_of(";{}", at);
     const std::string statement = code.substr(before + 1, at - before - 1);
-    if (find_word(statement, "namespace") == std::string::npos) edits.push_back({at + gemm.size(), at + gemm.size(), "_"});
+    if (find_word(statement, "namespace") == std::string::npos)
+      edits.push_back({at + gemm.size(), at + gemm.size(), "_"});
   }
 }
 
@@ -180,12 +189,13 @@ bool is_template(const std::string& code, std::size_t at) {
   return word != std::string::npos && word < at;
 }
 
-/// `__cluster_dims__(2, 1, 1)`: a launch is told by a variable after the kernel, or, where the sizes may depend
-/// on template parameters, by the first statement of the kernel, which a launch tries out.
+/// `__cluster_dims__(2, 1, 1)`: a launch is told by a variable after the kernel, or, where the sizes may
+/// depend on template parameters, by the first statement of the kernel, which a launch tries out.
 void rewrite_clusters(const Preprocessed& source, std::vector<Edit>& edits) {
   const std::string& code = source.code();
   int number = 0;
-  const std::string cluster_dims = "emulator_cluster_dims";  // in an attribute: what __cluster_dims__ is by now
+  const std::string cluster_dims =
+      "emulator_cluster_dims";  // in an attribute: what __cluster_dims__ is by now
   for (std::size_t at = find_word(code, cluster_dims); at != std::string::npos;
        at = find_word(code, cluster_dims, at + 1)) {
     const std::size_t open = next_solid(code, at + cluster_dims.size());
@@ -213,8 +223,9 @@ void rewrite_clusters(const Preprocessed& source, std::vector<Edit>& edits) {
     const std::size_t body_end = after_closing(code, body);
     if (body_end == std::string::npos) throw Refused(source.place(body) + ": a { without its }.");
     const std::string sizes = code.substr(open + 1, end - open - 2);
-    const std::string variable = " [[maybe_unused]] static const ::emulator_cuda::ClusterDims emulator_cluster_" +
-                                 std::to_string(number++) + "(\"" + name + "\"";
+    const std::string variable =
+        " [[maybe_unused]] static const ::emulator_cuda::ClusterDims emulator_cluster_" +
+        std::to_string(number++) + "(\"" + name + "\"";
     if (is_template(code, attribute)) {
       edits.push_back({body + 1, body + 1, " ::emulator_cuda::declare_cluster(" + sizes + ");"});
       edits.push_back({body_end, body_end, variable + ");"});
@@ -261,15 +272,16 @@ std::string rewrite(const std::string& file, const std::string& path) {
                   "that allocates, "
                   "launches and checks (docs/emulator/bring-your-own-kernel.md), or a main.");
   }
-  return "#include \"own_kernel/emulate.h\"\n#line 1 \"" + path + "\"\n" + edited(text, edits) + "\n" + trailer;
+  return "#include \"own_kernel/emulate.h\"\n#line 1 \"" + path + "\"\n" + edited(text, edits) + "\n" +
+         trailer;
 }
 
-std::string rewrite_preprocessed(const std::string& text) {
-  Preprocessed source(text);
+std::string rewrite_preprocessed(const std::string& text, const std::vector<std::string>& own_folders) {
+  Preprocessed source(text, own_folders);
   std::vector<Edit> edits;
   rename_gemm(source.code(), edits);
   remove_pragmas_of_macros(source.code(), edits);
-  if (!edits.empty()) source = Preprocessed(edited(text, std::exchange(edits, {})));
+  if (!edits.empty()) source = Preprocessed(edited(text, std::exchange(edits, {})), own_folders);
   rewrite_launches(source, edits);
   rewrite_casts_of_kernels(source.code(), edits);
   rewrite_clusters(source, edits);
@@ -278,13 +290,14 @@ std::string rewrite_preprocessed(const std::string& text) {
   return edited(source.text(), edits);
 }
 
-std::string list_ptx(const std::string& text) {
+std::string list_ptx(const std::string& text, const std::vector<std::string>& own_folders) {
   std::string result;
-  for (const PtxStatement& statement : ptx_statements(Preprocessed(text))) {
+  for (const PtxStatement& statement : ptx_statements(Preprocessed(text, own_folders))) {
     std::string opcodes;
     for (const std::string& opcode : statement.opcodes) opcodes += (opcodes.empty() ? "" : ", ") + opcode;
     if (opcodes.empty()) continue;
-    result += statement.place + ": " + opcodes + (statement.untranslated.empty() ? "" : "   not known: " + statement.untranslated) + "\n";
+    result += statement.place + ": " + opcodes +
+              (statement.untranslated.empty() ? "" : "   not known: " + statement.untranslated) + "\n";
   }
   return result;
 }

@@ -1,10 +1,11 @@
-// What of a kernel's file an ordinary C++ compiler does not read. Before the preprocessor: a second main. After
-// it, in headers and in what macros have become as well: <<< >>>, __cluster_dims__, extern __shared__, inline
-// PTX. Lines stay where they are.
+// What of a kernel's file an ordinary C++ compiler does not read. Before the preprocessor: a second main.
+// After it, in headers and in what macros have become as well: <<< >>>, __cluster_dims__, extern __shared__,
+// inline PTX. Lines stay where they are.
 #pragma once
 
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 namespace emulate {
 
@@ -17,10 +18,11 @@ class Refused : public std::runtime_error {
 /// The file for the preprocessor, on either backend. `path`: what reports call the file. Throws Refused.
 std::string rewrite(const std::string& file, const std::string& path);
 
-/// What the preprocessor has made of it, as C++ for the emulator. Throws Refused.
-std::string rewrite_preprocessed(const std::string& text);
+/// What the preprocessor has made of it, as C++ for the emulator; headers in `own_folders` are the
+/// emulator's. Throws Refused.
+std::string rewrite_preprocessed(const std::string& text, const std::vector<std::string>& own_folders = {});
 
 /// A line for each statement of inline PTX: its place, its instructions, and what of it is not known.
-std::string list_ptx(const std::string& text);
+std::string list_ptx(const std::string& text, const std::vector<std::string>& own_folders = {});
 
 }  // namespace emulate

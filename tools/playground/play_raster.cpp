@@ -16,7 +16,7 @@ namespace play {
 namespace {
 
 constexpr const char* kRasterFooter =
-    R"(A persistent kernel has one CTA an SM. CTA i takes tiles i, i + SMs, i + 2 SMs, ... of an order, so the first
+    R"(A persistent kernel has one CTA per SM. CTA i takes tiles i, i + SMs, i + 2 SMs, ... of an order, so the first
 wave is the first tile of every CTA. The tiles are those of gemm::tile_at, which the kernels call.
 
 Without --order: a table. "rows" and "columns" count the rows and columns of tiles that the first wave touches; A

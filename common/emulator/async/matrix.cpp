@@ -5,6 +5,7 @@
 #include <bit>
 #include <cstring>
 
+#include "emulator/async/tensor_core.h"
 #include "emulator/async/wgmma.h"
 #include "emulator/machine/machine.h"
 #include "emulator/report/counters.h"
@@ -62,14 +63,6 @@ Sum element_of(MmaElement element, std::uint32_t reg, unsigned shift) {
       return static_cast<Sum>(gemm::to_float(gemm::e5m2{static_cast<std::uint8_t>(bits)}));
   }
   return {};
-}
-
-/// Rounded to nearest; what is too large becomes an infinity.
-std::uint32_t f16_bits(float value) {
-  constexpr float kFirstInfinite = 65520;
-  if (value >= kFirstInfinite) return 0x7c00;
-  if (value <= -kFirstInfinite) return 0xfc00;
-  return gemm::to_fp16(value).bits;
 }
 
 struct MmaOperands {

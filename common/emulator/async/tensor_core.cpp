@@ -404,6 +404,13 @@ void multiply_slab(const SlabRow* a, const SlabRow* b, unsigned n, bool accumula
       pitch);
 }
 
+std::uint32_t f16_bits(float value) {
+  constexpr float kFirstInfinite = 65520;
+  if (value >= kFirstInfinite) return 0x7c00;
+  if (value <= -kFirstInfinite) return 0xfc00;
+  return gemm::to_fp16(value).bits;
+}
+
 void multiply_slab(SlabTypes types, const SlabRow* a, const SlabRow* b, unsigned n, bool accumulate, float* d,
                    unsigned pitch) {
   if (types == SlabTypes{}) {

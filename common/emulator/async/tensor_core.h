@@ -22,10 +22,14 @@ using SlabRow = std::uint16_t[kSlabDepth];
 void multiply_slab(const SlabRow* a, const SlabRow* b, unsigned n, bool accumulate, float* d,
                    unsigned pitch = kSlabRows);
 
+/// binary16, rounded to nearest; what is too large is infinite.
+std::uint32_t f16_bits(float value);
+
 /// The types of the operands of one instruction.
 struct SlabTypes {
   gemm::Type a = gemm::Type::kBf16;
   gemm::Type b = gemm::Type::kBf16;
+  bool f16_sums = false;  // accumulators of 16 bits, two per register, rounded after each instruction
   bool operator==(const SlabTypes&) const = default;
 
   /// Elements of K in one instruction.

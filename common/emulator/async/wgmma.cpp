@@ -44,9 +44,16 @@ std::string role(const Warpgroup& warpgroup) {
 }
 
 /// "m64n256k16", and "m64n256k32 e4m3 * e5m2" where the operands are not bf16.
+/// Of a thread, for its accumulators.
+unsigned register_count(unsigned n, SlabTypes types) {
+  return types.f16_sums ? n / 4 : n / 2;
+}
+
 std::string shape_text(unsigned n, SlabTypes types) {
   std::string text = fmt::format("m64n{}k{}", n, types.depth());
-  if (types != SlabTypes{}) text += fmt::format(" {} * {}", gemm::name_of(types.a), gemm::name_of(types.b));
+  if (types.f16_sums) text += " f16";
+  if (types.a != gemm::Type::kBf16 || types.b != gemm::Type::kBf16)
+    text += fmt::format(" {} * {}", gemm::name_of(types.a), gemm::name_of(types.b));
   return text;
 }
 
@@ -641,6 +648,10 @@ void start(Warpgroup& warpgroup, WgmmaInstruction& instruction, std::uint64_t nu
   warpgroup.started = number + 1;
 }
 
+float widened(std::uint32_t f16) {
+  return gemm::to_float(gemm::fp16{static_cast<std::uint16_t>(f16)});
+}
+
 /// Multiplies; the operands are read now.
 void execute(Warpgroup& warpgroup, WgmmaInstruction& instruction) {
   const PoisonIgnored ignored;  // infinities and NaNs are the operands' own
@@ -662,6 +673,9 @@ void execute(Warpgroup& warpgroup, WgmmaInstruction& instruction) {
   gather(*warpgroup.cta, instruction.b, instruction.n, instruction.transposed.b, b);
   multiply_slab(instruction.types, a, b, instruction.n, instruction.accumulate,
                 instruction.accumulator->d.data());
+  if (instruction.types.f16_sums) {
+    for (float& sum : instruction.accumulator->d) sum = widened(f16_bits(sum));
+  }
 }
 
 /// Visits the thread's elements of D: visit(register, index into Accumulator::d).
@@ -699,11 +713,29 @@ const std::uint32_t* as_words(const void* registers) {
   return static_cast<const std::uint32_t*>(registers);
 }
 
-/// "5 of 8: row 8, column 9 of the 64 x 16 tile": where a thread's i-th accumulator lies.
-std::string accumulator_text(unsigned thread, unsigned n, unsigned i) {
+/// The i-th accumulator of a thread.
+float accumulator_in(const float* registers, unsigned i, SlabTypes types) {
+  if (!types.f16_sums) return registers[i];
+  return widened(bits_of(registers[i / 2]) >> (i % 2 * 16));
+}
+void put_accumulator(float* registers, unsigned i, SlabTypes types, float value) {
+  if (!types.f16_sums) {
+    registers[i] = value;
+    return;
+  }
+  auto* const word = reinterpret_cast<std::uint32_t*>(registers) + i / 2;
+  const std::uint32_t other = i % 2 == 0 ? 0xffff0000u : 0xffffu;
+  *word = (*word & other) | f16_bits(value) << (i % 2 * 16);
+}
+
+/// "5 of 8: row 8, column 9 of the 64 x 16 tile": where a thread's i-th register of accumulators lies; of two
+/// in a register, the first.
+std::string accumulator_text(unsigned thread, unsigned n, unsigned at, SlabTypes types) {
+  const unsigned i = types.f16_sums ? 2 * at : at;
   const unsigned row = thread / 32 * 16 + thread % 32 / 4 + i / 2 % 2 * 8;
   const unsigned column = i / 4 * 8 + thread % 4 * 2 + i % 2;
-  return fmt::format("{} of {}: row {}, column {} of the 64 x {} tile", i, n / 2, row, column, n);
+  return fmt::format("{} of {}: row {}, column {} of the 64 x {} tile", at, register_count(n, types), row,
+                     column, n);
 }
 
 /// The snapshot that holds these registers, or nullptr.
@@ -804,7 +836,7 @@ unsigned changed_register(const RegisterSnapshot& snapshot, const std::uint32_t*
 /// The accumulators that an instruction takes over must be as they were at the latest fence.
 void check_taken(const Warpgroup& warpgroup, WgmmaInstruction& instruction, WgmmaThread& thread, unsigned me,
                  const std::uint32_t* registers, const char* what) {
-  const unsigned count = instruction.n / 2;
+  const unsigned count = register_count(instruction.n, instruction.types);
   if (instruction.accumulate) {
     const std::uint32_t* painted = std::find(registers, registers + count, kPaintedRegister);
     if (painted != registers + count) {
@@ -813,7 +845,8 @@ void check_taken(const Warpgroup& warpgroup, WgmmaInstruction& instruction, Wgmm
           Report("{} adds to accumulators that nobody has written", what)
               .line("where", "{} by {}", instruction.where.text(), name_thread(running_thread()))
               .line("register",
-                    accumulator_text(me, instruction.n, static_cast<unsigned>(painted - registers)))
+                    accumulator_text(me, instruction.n, static_cast<unsigned>(painted - registers),
+                                     instruction.types))
               .rule("the first wgmma of a tile has scale-d 0, or its accumulators are set to zero in front "
                     "of wgmma.fence",
                     kMmaSection));
@@ -824,7 +857,7 @@ void check_taken(const Warpgroup& warpgroup, WgmmaInstruction& instruction, Wgmm
   if (const unsigned i = changed_register(*snapshot, registers, count); i < count) {
     fail_changed(warpgroup, *snapshot,
                  fmt::format("{} takes accumulators that were written since the last wgmma_fence", what),
-                 accumulator_text(me, instruction.n, i), registers + i, instruction.where);
+                 accumulator_text(me, instruction.n, i, instruction.types), registers + i, instruction.where);
   }
   if (!snapshot->fenced && !instruction.unfenced) {
     instruction.unfenced = true;
@@ -859,7 +892,7 @@ void check_unfenced(const Warpgroup& warpgroup, const WgmmaInstruction& instruct
 void check_untouched(const Warpgroup& warpgroup, const Accumulator& accumulator, unsigned me,
                      const char* noticed, Where where) {
   const float* registers = accumulator.registers[me];
-  const unsigned count = accumulator.n / 2;
+  const unsigned count = register_count(accumulator.n, accumulator.types);
   using Words = std::uint32_t __attribute__((vector_size(16)));
   const std::uint32_t poison = accumulator.poison[me];
   const Words untouched{poison, poison, poison, poison};
@@ -878,7 +911,8 @@ void check_untouched(const Warpgroup& warpgroup, const Accumulator& accumulator,
       Report("accumulators were written while wgmma was accumulating into them")
           .line("wgmma", "{} at {}", shape_text(accumulator.n, accumulator.types), accumulator.where.text())
           .line(noticed, "{} by {}", where.text(), name_thread(running_thread()))
-          .line("register", "{}; it holds {} now", accumulator_text(me, accumulator.n, i), registers[i])
+          .line("register", "{}; it holds {} now", accumulator_text(me, accumulator.n, i, accumulator.types),
+                registers[i])
           .rule("from issue to the wgmma.wait_group that covers it no thread touches the registers",
                 "PTX ISA, \"wgmma.wait_group\""));
 }
@@ -959,10 +993,12 @@ void issue(Warpgroup& warpgroup, const WgmmaInstruction& instruction, const char
 Accumulator& take_registers(Warpgroup& warpgroup, WgmmaInstruction& instruction, bool first, unsigned me,
                             float* d, const char* what) {
   WgmmaThread& thread = warpgroup.threads[me];
-  const unsigned count = instruction.n / 2;
+  const unsigned count = register_count(instruction.n, instruction.types);
   for (const auto& accumulator : warpgroup.accumulators) {
     float* registers = accumulator->registers[me];
-    if (!registers || d + count <= registers || registers + accumulator->n / 2 <= d) continue;
+    if (!registers || d + count <= registers ||
+        registers + register_count(accumulator->n, accumulator->types) <= d)
+      continue;
     if (registers != d || accumulator->n != instruction.n || accumulator->types != instruction.types) {
       engine_of(warpgroup).fail(
           "wgmma-registers",
@@ -993,7 +1029,9 @@ Accumulator& take_registers(Warpgroup& warpgroup, WgmmaInstruction& instruction,
   check_taken(warpgroup, instruction, thread, me, as_words(d), what);
   forget(thread, as_words(d), count);
   if (instruction.accumulate) {
-    for_fragment(me, instruction.n, [&](unsigned i, unsigned at) { accumulator.d[at] = d[i]; });
+    for_fragment(me, instruction.n, [&](unsigned i, unsigned at) {
+      accumulator.d[at] = accumulator_in(d, i, instruction.types);
+    });
   }
   const std::uint32_t poison = poison_number(thread.instructions);
   std::fill_n(reinterpret_cast<std::uint32_t*>(d), count, poison);
@@ -1012,10 +1050,13 @@ void give_back(Warpgroup& warpgroup, unsigned me, std::uint64_t covered, Where w
     if (!registers || accumulator->last[me] > covered) continue;
     check_untouched(warpgroup, *accumulator, me, "wait", where);
     --thread.in_flight;
-    for_fragment(me, accumulator->n, [&](unsigned i, unsigned at) { registers[i] = accumulator->d[at]; });
+    for_fragment(me, accumulator->n, [&](unsigned i, unsigned at) {
+      put_accumulator(registers, i, accumulator->types, accumulator->d[at]);
+    });
     accumulator->registers[me] = nullptr;
     --accumulator->holders;
-    remember(thread, as_words(registers), accumulator->n / 2, "handed them back", where);
+    remember(thread, as_words(registers), register_count(accumulator->n, accumulator->types),
+             "handed them back", where);
   }
   std::erase_if(warpgroup.accumulators, [&](const auto& accumulator) {
     return accumulator->holders == 0 && std::none_of(warpgroup.queue.begin(), warpgroup.queue.end(),
@@ -1073,7 +1114,8 @@ void wgmma_fence_operand(const void* registers, unsigned count, Where where) {
   bool known = false;
   for (const auto& accumulator : warpgroup.accumulators) {
     const std::uint32_t* held = as_words(accumulator->registers[index]);
-    if (!held || held + accumulator->n / 2 <= begin || begin + count <= held) continue;
+    if (!held || held + register_count(accumulator->n, accumulator->types) <= begin || begin + count <= held)
+      continue;
     check_untouched(warpgroup, *accumulator, index, "noticed", where);
     known = true;
   }

@@ -14,7 +14,16 @@ enum cublasOperation_t { CUBLAS_OP_N = 0, CUBLAS_OP_T = 1, CUBLAS_OP_C = 2 };
 enum cublasComputeType_t { CUBLAS_COMPUTE_16F = 64, CUBLAS_COMPUTE_32F = 68, CUBLAS_COMPUTE_32I = 72 };
 enum cublasGemmAlgo_t { CUBLAS_GEMM_DEFAULT = -1, CUBLAS_GEMM_DEFAULT_TENSOR_OP = 99 };
 enum cublasMath_t { CUBLAS_DEFAULT_MATH = 0, CUBLAS_TENSOR_OP_MATH = 1, CUBLAS_TF32_TENSOR_OP_MATH = 3 };
-enum cudaDataType_t { CUDA_R_32F = 0, CUDA_R_64F = 1, CUDA_R_16F = 2, CUDA_R_8I = 3, CUDA_R_32I = 10, CUDA_R_16BF = 14, CUDA_R_8F_E4M3 = 28, CUDA_R_8F_E5M2 = 29 };
+enum cudaDataType_t {
+  CUDA_R_32F = 0,
+  CUDA_R_64F = 1,
+  CUDA_R_16F = 2,
+  CUDA_R_8I = 3,
+  CUDA_R_32I = 10,
+  CUDA_R_16BF = 14,
+  CUDA_R_8F_E4M3 = 28,
+  CUDA_R_8F_E5M2 = 29
+};
 using cudaDataType = cudaDataType_t;
 
 inline cublasStatus_t cublasCreate(cublasHandle_t* handle) {
@@ -35,7 +44,8 @@ namespace emulator_cuda {
 /// A library's kernels are machine code for a GPU.
 [[noreturn]] inline void no_library(const char* function) {
   std::fprintf(stderr,
-               "error: %s is a call of cuBLAS, whose kernels do not run on the emulator; compare with a product of the host instead "
+               "error: %s is a call of cuBLAS, whose kernels do not run on the emulator; compare with a "
+               "product of the host instead "
                "(run.expect_gemm in a check_kernel)\n",
                function);
   std::exit(2);

@@ -42,6 +42,9 @@
 #define __cluster_dims__(...) __attribute__((emulator_cluster_dims(__VA_ARGS__)))
 
 #define CUDART_VERSION 13000
+// By which helper headers know that this one was read.
+#define __CUDA_RUNTIME_H__
+#define __DRIVER_TYPES_H__
 #define CUDART_CB
 
 // ---- Errors: what the emulator refuses ends the run with a sentence, so that a call that returns has
@@ -55,6 +58,11 @@ enum cudaError_t {
   cudaErrorUnknown = 999
 };
 using cudaError = cudaError_t;
+inline constexpr cudaError_t cudaErrorInvalidDevice = static_cast<cudaError_t>(101);
+inline constexpr cudaError_t cudaErrorAssert = static_cast<cudaError_t>(710);
+inline constexpr cudaError_t cudaErrorPeerAccessAlreadyEnabled = static_cast<cudaError_t>(704);
+inline constexpr cudaError_t cudaErrorCooperativeLaunchTooLarge = static_cast<cudaError_t>(720);
+inline constexpr cudaError_t cudaErrorNotSupported = static_cast<cudaError_t>(801);
 inline cudaError_t cudaGetLastError() {
   return cudaSuccess;
 }
@@ -223,11 +231,36 @@ struct cudaDeviceProp {
   char name[256];
   int major, minor, multiProcessorCount, warpSize, maxThreadsPerBlock, maxThreadsPerMultiProcessor;
   std::size_t sharedMemPerBlock, sharedMemPerBlockOptin, sharedMemPerMultiprocessor, totalGlobalMem;
-  int regsPerBlock, l2CacheSize, cooperativeLaunch;
+  int regsPerBlock, regsPerMultiprocessor, l2CacheSize, cooperativeLaunch, concurrentKernels,
+      asyncEngineCount;
+  int maxThreadsDim[3], maxGridSize[3], maxBlocksPerMultiProcessor;
+  int canMapHostMemory, unifiedAddressing, managedMemory, concurrentManagedAccess, pageableMemoryAccess;
+  int integrated, memoryPoolsSupported, streamPrioritiesSupported, hostNativeAtomicSupported;
+  int memoryBusWidth, pciBusID, pciDeviceID, pciDomainID;
+  std::size_t totalConstMem, memPitch, textureAlignment;
 };
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device);
 enum cudaDeviceAttr {
+  cudaDevAttrMaxThreadsPerBlock = 1,
+  cudaDevAttrMaxSharedMemoryPerBlock = 8,
+  cudaDevAttrWarpSize = 10,
+  cudaDevAttrMaxRegistersPerBlock = 12,
+  cudaDevAttrClockRate = 13,
+  cudaDevAttrGpuOverlap = 15,
   cudaDevAttrMultiProcessorCount = 16,
+  cudaDevAttrIntegrated = 18,
+  cudaDevAttrCanMapHostMemory = 19,
+  cudaDevAttrComputeMode = 20,
+  cudaDevAttrConcurrentKernels = 31,
+  cudaDevAttrMemoryClockRate = 36,
+  cudaDevAttrL2CacheSize = 38,
+  cudaDevAttrMaxThreadsPerMultiProcessor = 39,
+  cudaDevAttrUnifiedAddressing = 41,
+  cudaDevAttrMaxSharedMemoryPerMultiprocessor = 81,
+  cudaDevAttrManagedMemory = 83,
+  cudaDevAttrPageableMemoryAccess = 88,
+  cudaDevAttrConcurrentManagedAccess = 89,
+  cudaDevAttrMemoryPoolsSupported = 115,
   cudaDevAttrComputeCapabilityMajor = 75,
   cudaDevAttrComputeCapabilityMinor = 76,
   cudaDevAttrMaxSharedMemoryPerBlockOptin = 97,
@@ -235,6 +268,7 @@ enum cudaDeviceAttr {
   cudaDevAttrClusterLaunch = 120
 };
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int device);
+enum cudaComputeMode { cudaComputeModeDefault, cudaComputeModeExclusive, cudaComputeModeProhibited };
 
 // ---- Functions and launches.
 
@@ -452,11 +486,13 @@ inline std::map<const void*, LaunchByAddress>& kernels_by_address() {
 inline void launch_kernel_at(const void* kernel, const gemm::ptx::LaunchShape& shape, void** arguments) {
   const auto found = kernels_by_address().find(kernel);
   if (found == kernels_by_address().end())
-    refuse_launch("a launch of a kernel by a void pointer that was not made by a cast of the kernel in this file");
+    refuse_launch(
+        "a launch of a kernel by a void pointer that was not made by a cast of the kernel in this file");
   found->second(shape, arguments);
 }
 
-/// (void*)kernel and reinterpret_cast<void*>(kernel), as tools/emulate writes them: VoidCast<void*>() ->* kernel.
+/// (void*)kernel and reinterpret_cast<void*>(kernel), as tools/emulate writes them: VoidCast<void*>() ->*
+/// kernel.
 template <typename Pointer>
 struct VoidCast {
   template <typename... Parameters>
@@ -498,7 +534,8 @@ cudaError_t cudaLaunchCooperativeKernel(void (*kernel)(Parameters...), dim3 grid
   return cudaSuccess;
 }
 
-inline cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* kernel, void** arguments) {
+inline cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* kernel,
+                                       void** arguments) {
   emulator_cuda::launch_kernel_at(kernel, emulator_cuda::shape_of(*config), arguments);
   return cudaSuccess;
 }
@@ -529,4 +566,5 @@ inline cudaError_t cudaGetDriverEntryPointByVersion(const char* symbol, void** f
                                                     cudaDriverEntryPointQueryResult* result = nullptr) {
   return cudaGetDriverEntryPoint(symbol, function, flags, result);
 }
+#include "cuda_runtime_more.h"
 // NOLINTEND(readability-identifier-naming)

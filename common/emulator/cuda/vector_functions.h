@@ -1,5 +1,5 @@
-// CUDA's vector types beside those that the steps use, and their constructors: 1 to 4 elements, and as many bytes
-// as one access moves, at most 16, in a row.
+// CUDA's vector types beside those that the steps use, and their constructors: 1 to 4 elements, and as many
+// bytes as one access moves, at most 16, in a row.
 //
 // CUDA C++ Programming Guide, "Built-in Vector Types".
 #pragma once
@@ -205,7 +205,8 @@ constexpr ulonglong2 make_ulonglong2(unsigned long long x, unsigned long long y)
 constexpr ulonglong3 make_ulonglong3(unsigned long long x, unsigned long long y, unsigned long long z) {
   return {x, y, z};
 }
-constexpr ulonglong4 make_ulonglong4(unsigned long long x, unsigned long long y, unsigned long long z, unsigned long long w) {
+constexpr ulonglong4 make_ulonglong4(unsigned long long x, unsigned long long y, unsigned long long z,
+                                     unsigned long long w) {
   return {x, y, z, w};
 }
 constexpr float1 make_float1(float x) {
@@ -225,16 +226,16 @@ constexpr double4 make_double4(double x, double y, double z, double w) {
 }
 
 // CUDA 13 says how four elements of 8 bytes are aligned: to 16 bytes, as always, or to 32.
-#define EMULATOR_VECTORS_OF_8_BYTES(name, type)                                       \
-  using name##4_16a = name##4;                                                        \
-  struct alignas(32) name##4_32a {                                                    \
-    type x, y, z, w;                                                                  \
-  };                                                                                  \
-  constexpr name##4_16a make_##name##4_16a(type x, type y, type z, type w) {          \
-    return {x, y, z, w};                                                              \
-  }                                                                                   \
-  constexpr name##4_32a make_##name##4_32a(type x, type y, type z, type w) {          \
-    return {x, y, z, w};                                                              \
+#define EMULATOR_VECTORS_OF_8_BYTES(name, type)                              \
+  using name##4_16a = name##4;                                               \
+  struct alignas(32) name##4_32a {                                           \
+    type x, y, z, w;                                                         \
+  };                                                                         \
+  constexpr name##4_16a make_##name##4_16a(type x, type y, type z, type w) { \
+    return {x, y, z, w};                                                     \
+  }                                                                          \
+  constexpr name##4_32a make_##name##4_32a(type x, type y, type z, type w) { \
+    return {x, y, z, w};                                                     \
   }
 EMULATOR_VECTORS_OF_8_BYTES(longlong, long long)
 EMULATOR_VECTORS_OF_8_BYTES(ulonglong, unsigned long long)

@@ -22,9 +22,19 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
   properties->sharedMemPerBlockOptin = emulator::kMaxSharedBytes;
   properties->sharedMemPerMultiprocessor = emulator::kSharedBytesPerSm;
   properties->totalGlobalMem = static_cast<std::size_t>(emulator::device_bytes_total());
-  properties->regsPerBlock = 65536;
+  properties->regsPerBlock = properties->regsPerMultiprocessor = 65536;
   properties->l2CacheSize = 50 << 20;
-  properties->cooperativeLaunch = 1;
+  properties->cooperativeLaunch = properties->concurrentKernels = properties->asyncEngineCount = 1;
+  for (int& threads : properties->maxThreadsDim) threads = emulator::kMaxThreads;
+  properties->maxThreadsDim[2] = 64;
+  for (int& ctas : properties->maxGridSize) ctas = 65535;
+  properties->maxGridSize[0] = 0x7fffffff;
+  properties->maxBlocksPerMultiProcessor = 32;
+  properties->canMapHostMemory = properties->unifiedAddressing = properties->managedMemory = 1;
+  properties->concurrentManagedAccess = properties->memoryPoolsSupported = 1;
+  properties->totalConstMem = 65536;
+  properties->memPitch = 0x7fffffff;
+  properties->textureAlignment = 512;
   return cudaSuccess;
 }
 
@@ -41,6 +51,36 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int) {
       break;
     case cudaDevAttrMaxSharedMemoryPerBlockOptin:
       *value = emulator::kMaxSharedBytes;
+      break;
+    case cudaDevAttrMaxSharedMemoryPerBlock:
+      *value = 48 * 1024;
+      break;
+    case cudaDevAttrMaxSharedMemoryPerMultiprocessor:
+      *value = emulator::kSharedBytesPerSm;
+      break;
+    case cudaDevAttrMaxThreadsPerBlock:
+      *value = emulator::kMaxThreads;
+      break;
+    case cudaDevAttrMaxThreadsPerMultiProcessor:
+      *value = emulator::kMaxThreadsPerSm;
+      break;
+    case cudaDevAttrWarpSize:
+      *value = emulator::kWarpSize;
+      break;
+    case cudaDevAttrMaxRegistersPerBlock:
+      *value = 65536;
+      break;
+    case cudaDevAttrL2CacheSize:
+      *value = 50 << 20;
+      break;
+    case cudaDevAttrClockRate:
+    case cudaDevAttrMemoryClockRate:
+      *value = 1000000;  // kHz; there is no clock
+      break;
+    case cudaDevAttrIntegrated:
+    case cudaDevAttrPageableMemoryAccess:
+    case cudaDevAttrComputeMode:
+      *value = 0;
       break;
     default:
       *value = 1;

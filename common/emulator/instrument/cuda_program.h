@@ -34,8 +34,8 @@ void prepare_launch(const void* kernel, gemm::ptx::LaunchShape& shape, const std
 /// Ends the program with this sentence.
 [[noreturn]] void refuse_launch(const char* sentence);
 
-/// __cluster_dims__ of the kernel of this name (tools/emulate writes such a variable after it). Without sizes:
-/// its first statement declares them.
+/// __cluster_dims__ of the kernel of this name (tools/emulate writes such a variable after it). Without
+/// sizes: its first statement declares them.
 class ClusterDims {
  public:
   explicit ClusterDims(const char* kernel);

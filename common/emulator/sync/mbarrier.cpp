@@ -658,7 +658,7 @@ Mbarrier& use_mbarrier(const char* what, Cta& cta, std::uint32_t offset, bool by
                   "follows its initialisation",
                   "PTX ISA, \"mbarrier.init\""));
   }
-  if (by_engine && (state.cluster.size() > 1 || course_rule_on(CourseRule::kMbarrierInitFence))) {
+  if (by_engine && course_rule_on(CourseRule::kMbarrierInitFence)) {
     const Stamp fence = fenced(initialiser.init_fences);
     if (fence == 0 || !(knows(thread, fence) || behind_relaxed(engine.thread(thread), fence))) {
       Report report("{}: no fence makes the initialisation of the mbarrier visible to the copy engine", what);
@@ -669,7 +669,7 @@ Mbarrier& use_mbarrier(const char* what, Cta& cta, std::uint32_t offset, bool by
               "the thread that initialises executes fence.mbarrier_init (or fence.proxy.async) before the "
               "barrier that precedes the first copy",
               "PTX ISA, \"membar, fence\": fence.mbarrier_init");
-      if (state.cluster.size() == 1) report.course_rule(CourseRule::kMbarrierInitFence);
+      report.course_rule(CourseRule::kMbarrierInitFence);
       engine.fail("mbarrier-init-fence", report);
     }
   }

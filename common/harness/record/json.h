@@ -1,6 +1,5 @@
-// Records as JSON, with nlohmann's serializers: `nlohmann::json json = record;`. Of most types the library
-// makes both directions from one list of members. docs/decisions/011-records-with-nlohmann.md says what it
-// leaves to us.
+// Records as JSON, with nlohmann's serializers: `nlohmann::json json = record;`. Only the scripts in tools
+// read them. docs/decisions/011-records-with-nlohmann.md.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -29,17 +28,8 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Conditions, sm_clock_mhz_min, sm_clock_mhz_me
                                    power_w_median, power_w_max, temperature_c_max, throttle_reasons)
 
 void to_json(nlohmann::json& json, const ContestantRecord& contestant);
-void from_json(const nlohmann::json& json, ContestantRecord& contestant);
 void to_json(nlohmann::json& json, const ShapeRecord& shape);
-void from_json(const nlohmann::json& json, ShapeRecord& shape);
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Record, schema, device, cublas_version, commit, date, seed, pattern, mode,
-                                   idle_ms, rounds, shapes)
+void to_json(nlohmann::json& json, const Record& record);
 void to_json(nlohmann::json& json, const SuiteRecord& suite);
-
-/// What somebody else may have written: throw Error that names the field that is missing, has another type,
-/// or holds what no record can. (The library's own get<Record>() takes the burst mode for a mode that it does
-/// not know.)
-Record record_from_json(const nlohmann::json& json);
-SuiteRecord suite_from_json(const nlohmann::json& json);
 
 }  // namespace harness

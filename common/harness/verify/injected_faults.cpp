@@ -380,118 +380,87 @@ gemm::Shape injected_fault_shape(const gemm::Contract& contract, const gemm::Til
   return {side, side, round_up(std::max(2 * tile.k, 64) + kSlice / 2, contract.k_multiple)};
 }
 
-Judgement judge(const InjectedFault& fault, const CheckResult& result) {
+Judgement judge(const std::string& check, const std::string& phrase, const CheckResult& result) {
   if (result.ok) return {false, "ACCEPTED"};
-  if (result.failed != std::vector<std::string>{fault.check})
-    return {false, fmt::format("rejected by {}, not by {}", fmt::join(result.failed, ", "), fault.check)};
-  if (result.report.find(fault.phrase) == std::string::npos)
-    return {false,
-            fmt::format("rejected by {}, but the report does not say '{}'", fault.check, fault.phrase)};
-  return {true, fmt::format("rejected by {}", fault.check)};
+  if (result.failed != std::vector<std::string>{check})
+    return {false, fmt::format("rejected by {}, not by {}", fmt::join(result.failed, ", "), check)};
+  if (result.report.find(phrase) == std::string::npos)
+    return {false, fmt::format("rejected by {}, but the report does not say '{}'", check, phrase)};
+  return {true, fmt::format("rejected by {}", check)};
 }
 
 namespace {
 
-/// Runs the variant with this epilogue and damages the result in all these ways; how many were not rejected
-/// as they must be, or -1 where the result was wrong to begin with.
-int inject(const gemm::Step& step, const gemm::Variant& variant, const gemm::Epilogue& epilogue,
-           const std::vector<InjectedFault>& faults, const std::vector<gemm::GroupRows>& groups = {},
-           int capacity = 0, std::uint64_t placement = 0) {
-  const gemm::Shape shape = injected_fault_shape(step.contract, variant.tile);
+/// Runs the variant and damages the result in all these ways; how many were not rejected as they must be, or
+/// -1 where the result was wrong to begin with. `arguments` are those of Fault::damage after the image.
+template <typename AnyWorkload, typename Damage, typename... Arguments>
+int inject(AnyWorkload& workload, const gemm::Variant& variant, Pattern pattern,
+           const std::vector<Fault<Damage>>& faults, const Arguments&... arguments) {
+  workload.poison();
+  prepare(variant, workload.problem())(nullptr);
+  synchronize();
+  const CheckResult undamaged = workload.check(variant.tile);
+  fmt::print("  {:<40} {}\n", "(undamaged)", undamaged.ok ? "accepted" : "REJECTED");
+  if (!undamaged.ok) {
+    fmt::print("{}\nThe injected faults need a correct result to start from.\n", undamaged.report);
+    return -1;
+  }
+  int failures = 0;
+  const auto judge_damaged = [&](const Fault<Damage>& fault, const auto& damaged) {
+    workload.restore(damaged);
+    const Judgement judgement = judge(fault, workload.check(variant.tile));
+    if (!judgement.ok) ++failures;
+    fmt::print("  {:<40} {}\n", fault.name, judgement.text);
+  };
+  for_each_fault(faults, pattern, workload.image(), judge_damaged, arguments...);
+  return failures;
+}
+
+/// The sum of what inject(pattern) returns for two patterns, or -1; prints what is injected into first.
+template <typename Inject>
+int inject_in_patterns(const gemm::Step& step, const gemm::Variant& variant, const gemm::Shape& shape,
+                       const std::string& details, const Inject& inject_in) {
   int failures = 0;
   for (const Pattern pattern : {Pattern::kExact, Pattern::kNormal}) {
+    fmt::print("{} {}, {}, pattern {}{}\n", step.name, variant.name, to_string(shape), to_string(pattern),
+               details);
+    const int more = inject_in(pattern);
+    if (more < 0) return more;
+    failures += more;
+  }
+  return failures;
+}
+
+int inject_plain(const gemm::Step& step, const gemm::Variant& variant, const gemm::Epilogue& epilogue,
+                 const std::vector<InjectedFault>& faults, const std::vector<gemm::GroupRows>& groups = {},
+                 int capacity = 0, std::uint64_t placement = 0) {
+  const gemm::Shape shape = injected_fault_shape(step.contract, variant.tile);
+  const std::string details = (epilogue.is_plain() ? "" : ", " + to_string(epilogue)) +
+                              (groups.empty() ? "" : ", " + to_string(groups));
+  return inject_in_patterns(step, variant, shape, details, [&](Pattern pattern) {
     Workload workload(shape, pattern, 1,
                       {.epilogue = epilogue, .groups = groups, .capacity = capacity, .placement = placement});
-    const gemm::Launcher launcher = prepare(variant, workload.problem());
-    fmt::print("{} {}, {}, pattern {}{}\n", step.name, variant.name, to_string(shape), to_string(pattern),
-               (epilogue.is_plain() ? "" : ", " + to_string(epilogue)) +
-                   (groups.empty() ? "" : ", " + to_string(groups)));
-    workload.poison();
-    launcher(nullptr);
-    synchronize();
-    const CheckResult undamaged = workload.check(variant.tile);
-    fmt::print("  {:<32} {}\n", "(undamaged)", undamaged.ok ? "accepted" : "REJECTED");
-    if (!undamaged.ok) {
-      fmt::print("{}\nThe injected faults need a correct result to start from.\n", undamaged.report);
-      return -1;
-    }
-    const RunImage correct = workload.image();
-    for (const InjectedFault& fault : faults) {
-      if (!fault.shows_in(pattern)) continue;
-      RunImage damaged = correct;
-      fault.damage(damaged, variant.tile);
-      workload.restore(damaged);
-      const Judgement judgement = judge(fault, workload.check(variant.tile));
-      if (!judgement.ok) ++failures;
-      fmt::print("  {:<32} {}\n", fault.name, judgement.text);
-    }
-  }
-  return failures;
+    return inject(workload, variant, pattern, faults, variant.tile);
+  });
 }
 
-/// The same for operands that are not bf16.
 int inject_typed(const gemm::Step& step, const gemm::Variant& variant) {
   const gemm::Shape shape = injected_fault_shape(step.contract, variant.tile);
-  int failures = 0;
-  for (const Pattern pattern : {Pattern::kExact, Pattern::kNormal}) {
+  return inject_in_patterns(step, variant, shape, ", " + to_string(variant.types), [&](Pattern pattern) {
     TypedWorkload workload(shape, variant.types, pattern, 1);
-    fmt::print("{} {}, {}, pattern {}, {}\n", step.name, variant.name, to_string(shape), to_string(pattern),
-               to_string(variant.types));
-    prepare(variant, workload.problem())(nullptr);
-    const CheckResult undamaged = workload.check(variant.tile);
-    fmt::print("  {:<32} {}\n", "(undamaged)", undamaged.ok ? "accepted" : "REJECTED");
-    if (!undamaged.ok) {
-      fmt::print("{}\nThe injected faults need a correct result to start from.\n", undamaged.report);
-      return -1;
-    }
-    const TypedImage correct = workload.image();
-    for (const TypedFault& fault : typed_faults()) {
-      if (fault.exact_only && pattern != Pattern::kExact) continue;
-      if (!applies(fault, variant.types)) continue;
-      TypedImage damaged = correct;
-      fault.damage(damaged, workload.rules(), variant.tile);
-      workload.restore(damaged);
-      const Judgement judgement =
-          judge({.name = fault.name, .check = fault.check, .phrase = "", .damage = {}},
-                workload.check(variant.tile));
-      if (!judgement.ok) ++failures;
-      fmt::print("  {:<32} {}\n", fault.name, judgement.text);
-    }
-  }
-  return failures;
+    return inject(workload, variant, pattern, typed_faults(variant.types), workload.rules(), variant.tile);
+  });
 }
 
-/// The same for an epilogue with a tensor of its own, a gate, or a reduction. The tensor has padding between
-/// its rows.
+/// An epilogue with a tensor of its own, a gate, or a reduction. The tensor has padding between its rows.
 int inject_auxiliary(const gemm::Step& step, const gemm::Variant& variant, const gemm::Epilogue& epilogue) {
   const gemm::Shape shape = fitting_shape(variant, injected_fault_shape(step.contract, variant.tile));
   const int pitch = gemm::is_mask(epilogue.auxiliary) ? 0 : shape.n + 8;
-  int failures = 0;
-  for (const Pattern pattern : {Pattern::kExact, Pattern::kNormal}) {
+  return inject_in_patterns(step, variant, shape, ", " + to_string(epilogue), [&](Pattern pattern) {
     AuxWorkload workload(shape, pattern, 1, epilogue, pitch, 0, 0, variant.types.d);
-    fmt::print("{} {}, {}, pattern {}, {}\n", step.name, variant.name, to_string(shape), to_string(pattern),
-               to_string(epilogue));
-    prepare(variant, workload.problem())(nullptr);
-    const CheckResult undamaged = workload.check(variant.tile);
-    fmt::print("  {:<40} {}\n", "(undamaged)", undamaged.ok ? "accepted" : "REJECTED");
-    if (!undamaged.ok) {
-      fmt::print("{}\nThe injected faults need a correct result to start from.\n", undamaged.report);
-      return -1;
-    }
-    const AuxImage correct = workload.image();
-    for (const AuxFault& fault : aux_faults(epilogue, variant.types.d)) {
-      if (fault.exact_only && pattern != Pattern::kExact) continue;
-      AuxImage damaged = correct;
-      fault.damage(damaged, workload.rules(), variant.tile);
-      workload.restore(damaged);
-      const Judgement judgement =
-          judge({.name = fault.name, .check = fault.check, .phrase = fault.phrase, .damage = {}},
-                workload.check(variant.tile));
-      if (!judgement.ok) ++failures;
-      fmt::print("  {:<40} {}\n", fault.name, judgement.text);
-    }
-  }
-  return failures;
+    return inject(workload, variant, pattern, aux_faults(epilogue, variant.types.d), workload.rules(),
+                  variant.tile);
+  });
 }
 
 }  // namespace
@@ -502,7 +471,7 @@ int run_injected_faults(const gemm::Step& step, const gemm::Variant& variant) {
   if (!variant.types.are_bf16() && !narrows_d(variant.types)) {
     failures = inject_typed(step, variant);
   } else if (plain) {
-    failures = inject(step, variant, {}, injected_faults());
+    failures = inject_plain(step, variant, {}, injected_faults());
   }
   const gemm::Epilogue fullest = fullest_epilogue(variant.epilogues);
   if (fullest.has_more()) {
@@ -511,16 +480,16 @@ int run_injected_faults(const gemm::Step& step, const gemm::Variant& variant) {
     std::vector<InjectedFault> faults = epilogue_faults(fullest);
     const std::vector<InjectedFault> others = faults_of_any_result();
     if (!plain) faults.insert(faults.end(), others.begin(), others.end());
-    const int more = inject(step, variant, fullest, faults);
+    const int more = inject_plain(step, variant, fullest, faults);
     failures = more < 0 ? more : failures + more;
   }
   if (failures >= 0 && variant.takes_groups()) {
     const gemm::Shape shape = injected_fault_shape(step.contract, variant.tile);
     const bool masked = variant.groups == gemm::GroupForm::kMasked;
     const int capacity = masked ? shape.m / kMaskedFaultGroups : 0;
-    const int more = inject(step, variant, {}, group_faults(),
-                            masked ? masked_fault_groups(shape) : grouped_fault_groups(shape), capacity,
-                            variant.takes_placed_groups() ? 1 : 0);
+    const int more = inject_plain(step, variant, {}, group_faults(),
+                                  masked ? masked_fault_groups(shape) : grouped_fault_groups(shape), capacity,
+                                  variant.takes_placed_groups() ? 1 : 0);
     failures = more < 0 ? more : failures + more;
   }
   if (failures < 0) return kExitMismatch;

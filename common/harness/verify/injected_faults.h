@@ -6,22 +6,12 @@
 #include <vector>
 
 #include "gemm/problem/step.h"
+#include "harness/verify/fault.h"
 #include "harness/verify/verify.h"
 
 namespace harness {
 
-/// One way to damage the outcome of a correct run.
-struct InjectedFault {
-  std::string name;         // "missing last k-slice"
-  std::string check;        // the check that must reject it, and the only one
-  std::string phrase;       // what the report must say about it; "" when the check's name says it all
-  bool exact_only = false;  // too small for a random pattern's error bound
-  std::function<void(RunImage& image, const gemm::TileShape& tile)> damage;
-  bool random_only = false;  // the exact pattern's large integers hide it
-
-  /// Whether it shows in a result of this pattern.
-  bool shows_in(Pattern pattern) const { return pattern == Pattern::kExact ? !random_only : !exact_only; }
-};
+using InjectedFault = Fault<std::function<void(RunImage& image, const gemm::TileShape& tile)>>;
 
 /// Those of D = A * B^T. They need a square D of at least 2 x 2 tiles and K > 16.
 const std::vector<InjectedFault>& injected_faults();
@@ -52,7 +42,11 @@ struct Judgement {
   bool ok = false;
   std::string text;
 };
-Judgement judge(const InjectedFault& fault, const CheckResult& result);
+Judgement judge(const std::string& check, const std::string& phrase, const CheckResult& result);
+template <typename Damage>
+Judgement judge(const Fault<Damage>& fault, const CheckResult& result) {
+  return judge(fault.check, fault.phrase, result);
+}
 
 /// Runs the step's variant on the linked backend, sees that its result is accepted, damages the result in
 /// every way and sees that each is rejected by the right check; exact and normal inputs. Prints a table.

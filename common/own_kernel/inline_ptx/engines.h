@@ -1,5 +1,5 @@
-// Barriers, copies and matrix instructions of inline PTX: what lies between their operands, which are registers,
-// and the emulator's functions.
+// Barriers, copies and matrix instructions of inline PTX: what lies between their operands, which are
+// registers, and the emulator's functions.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -69,14 +69,16 @@ struct Elected {
 inline Elected elect(u32 mask, bool wants_lane, Where where) {
   const bool is_leader = mask == 0xffffffffu ? emulator::elect(where) : emulator::elect_of(mask, where);
   if (!wants_lane) return {is_leader, 0};
-  return {is_leader, static_cast<u32>(std::countr_zero(emulator::ballot("elect.sync", mask, is_leader, where)))};
+  return {is_leader,
+          static_cast<u32>(std::countr_zero(emulator::ballot("elect.sync", mask, is_leader, where)))};
 }
 struct Shuffled {
   u32 value;
   bool in_range;
 };
 /// `c`: the highest lane that a source may have, and in bits 8 to 12 the lane bits that stay.
-inline Shuffled shuffle(const char* what, emulator::Shuffle kind, u32 mask, u32 value, u32 b, u32 c, Where where) {
+inline Shuffled shuffle(const char* what, emulator::Shuffle kind, u32 mask, u32 value, u32 b, u32 c,
+                        Where where) {
   const u32 lane = cuda::ptx::get_sreg_laneid(where);
   const u32 kept = c >> 8 & 31u;
   const u32 clamp = c & 31u;
@@ -102,7 +104,9 @@ inline Shuffled shuffle(const char* what, emulator::Shuffle kind, u32 mask, u32 
       in_range = source <= highest;
   }
   if (!in_range) source = lane;
-  return {emulator::shuffle(what, emulator::Shuffle::kIndex, mask, value, static_cast<int>(source), 32, where), in_range};
+  return {
+      emulator::shuffle(what, emulator::Shuffle::kIndex, mask, value, static_cast<int>(source), 32, where),
+      in_range};
 }
 
 // Clusters.
@@ -111,7 +115,8 @@ inline u32 map_shared(u32 address, u32 rank, Where where) {
   return emulator::mapa(address, rank, where);
 }
 inline u64 map_generic(u64 address, u32 rank, Where where) {
-  return generic_address(emulator::mapa(static_cast<u32>(shared_address(address, where)), rank, where), where);
+  return generic_address(emulator::mapa(static_cast<u32>(shared_address(address, where)), rank, where),
+                         where);
 }
 inline u32 rank_of(u64 address, bool is_shared, Where where) {
   return static_cast<u32>(is_shared ? address : shared_address(address, where)) >> 24;
@@ -128,7 +133,8 @@ inline void* mbarrier_at(u64 address, bool is_shared, Where where) {
 inline u32 parity_of(u64 state) {
   return gemm::ptx::decode_mbarrier(state).parity;
 }
-inline bool mbarrier_try_wait(const char* what, void* object, u32 parity, bool cluster, bool relaxed, Where where) {
+inline bool mbarrier_try_wait(const char* what, void* object, u32 parity, bool cluster, bool relaxed,
+                              Where where) {
   using emulator::Acquires;
   const Acquires acquires = !cluster ? Acquires::kCta : relaxed ? Acquires::kTensor : Acquires::kCluster;
   return emulator::mbarrier_try_wait(what, object, parity, acquires, where);
@@ -151,10 +157,17 @@ inline void cp_async_wait_group(u32 pending, Where where) {
 }
 constexpr emulator::ReductionKind reduction_kind(std::string_view name) {
   using Kind = emulator::ReductionKind;
-  return name == "add" ? Kind::kAdd : name == "min" ? Kind::kMin : name == "max" ? Kind::kMax : name == "inc" ? Kind::kInc :
-         name == "dec" ? Kind::kDec : name == "and" ? Kind::kAnd : name == "or" ? Kind::kOr : Kind::kXor;
+  return name == "add"   ? Kind::kAdd
+         : name == "min" ? Kind::kMin
+         : name == "max" ? Kind::kMax
+         : name == "inc" ? Kind::kInc
+         : name == "dec" ? Kind::kDec
+         : name == "and" ? Kind::kAnd
+         : name == "or"  ? Kind::kOr
+                         : Kind::kXor;
 }
-inline emulator::Reduction tensor_reduction(const emulator::TensorMapBits& map, emulator::ReductionKind kind) {
+inline emulator::Reduction tensor_reduction(const emulator::TensorMapBits& map,
+                                            emulator::ReductionKind kind) {
   return emulator::reduction_of(map, kind);
 }
 inline void tensormap_replace(u64 map, const emulator::MapChange& change, Where where) {
@@ -176,12 +189,16 @@ template <int kCount, typename T>
 T* in_one_array(const char* what, T* const (&registers)[kCount], Where where) {
   for (int i = 1; i < kCount; ++i) {
     if (registers[i] != registers[0] + i)
-      refuse(std::string("the registers of ") + what + " are not the elements of one array in their order, which the emulator needs", where);
+      refuse(std::string("the registers of ") + what +
+                 " are not the elements of one array in their order, which the emulator needs",
+             where);
   }
   return registers[0];
 }
 inline void check_scales(const char* what, s32 a, s32 b, Where where) {
-  if (a != 1 || b != 1) refuse(std::string("the emulator has no ") + what + " that negates an operand: both scales have to be 1", where);
+  if (a != 1 || b != 1)
+    refuse(std::string("the emulator has no ") + what + " that negates an operand: both scales have to be 1",
+           where);
 }
 inline void wgmma_wait_group(u32 pending, Where where) {
   if (pending == 0) gemm::ptx::trace_state(gemm::ptx::TraceState::kDrain, where);

@@ -54,10 +54,12 @@ inline void* object_at(const Place& place, u64 address, Where where) {
   return place.space == Space::kShared ? shared_pointer(address, where) : pointer(address);
 }
 inline void order_before(const char* what, const Place& place, Where where) {
-  if (place.order == Order::kRelease || place.order == Order::kAcquireRelease) emulator::fence(place.scope, what, where);
+  if (place.order == Order::kRelease || place.order == Order::kAcquireRelease)
+    emulator::fence(place.scope, what, where);
 }
 inline void order_after(const char* what, const Place& place, Where where) {
-  if (place.order == Order::kAcquire || place.order == Order::kAcquireRelease) emulator::fence(place.scope, what, where);
+  if (place.order == Order::kAcquire || place.order == Order::kAcquireRelease)
+    emulator::fence(place.scope, what, where);
 }
 
 /// One element, read or written as one that other threads may touch at the same time.
@@ -104,7 +106,8 @@ EMULATOR_NOT_INSTRUMENTED Elements<T, kCount> load(const char* what, Place place
 }
 
 template <typename T, int kCount>
-EMULATOR_NOT_INSTRUMENTED void store(const char* what, const Elements<T, kCount>& value, Place place, u64 address, Where where) {
+EMULATOR_NOT_INSTRUMENTED void store(const char* what, const Elements<T, kCount>& value, Place place,
+                                     u64 address, Where where) {
   using Whole = Elements<T, kCount>;
   auto* const object = static_cast<Whole*>(object_at(place, address, where));
   for (const T& element : value.at) emulator::check_poison_of(what, element, where);
@@ -129,7 +132,8 @@ EMULATOR_NOT_INSTRUMENTED void store(const char* what, const Elements<T, kCount>
 template <typename T, typename Update>
 T atomic(const char* what, Place place, u64 address, Where where, Update update) {
   auto* const object = static_cast<T*>(object_at(place, address, where));
-  if (place.space == Space::kGlobal) emulator::check_global(object, sizeof(T), emulator::Access::kAtomic, where);
+  if (place.space == Space::kGlobal)
+    emulator::check_global(object, sizeof(T), emulator::Access::kAtomic, where);
   order_before(what, place, where);
   const T old = emulator::atomic_update(object, what, where, update);
   order_after(what, place, where);

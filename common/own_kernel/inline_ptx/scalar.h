@@ -1,5 +1,5 @@
-// Arithmetic of inline PTX. The approximate functions (ex2, lg2, rcp, rsqrt, sin, cos, tanh) are rounded results
-// here and within the PTX ISA's documented error on a GPU; everything else is the same bit for bit.
+// Arithmetic of inline PTX. The approximate functions (ex2, lg2, rcp, rsqrt, sin, cos, tanh) are rounded
+// results here and within the PTX ISA's documented error on a GPU; everything else is the same bit for bit.
 //
 // PTX ISA, "Integer Arithmetic Instructions", "Floating Point Instructions", "Comparison and Selection
 // Instructions", "Logic and Shift Instructions", "Data Movement and Conversion Instructions: cvt, prmt".
@@ -49,7 +49,9 @@ template <typename F, typename T, typename... Rest>
 }
 
 template <typename T>
-using Unsigned = std::conditional_t<std::is_same_v<T, u128>, u128, typename std::conditional_t<std::is_integral_v<T>, std::make_unsigned<T>, std::type_identity<T>>::type>;
+using Unsigned = std::conditional_t<
+    std::is_same_v<T, u128>, u128,
+    typename std::conditional_t<std::is_integral_v<T>, std::make_unsigned<T>, std::type_identity<T>>::type>;
 
 /// Integers wrap around.
 template <typename T, typename F>
@@ -57,7 +59,8 @@ template <typename T, typename F>
   if constexpr (std::is_integral_v<T>) {
     if constexpr (sizeof(T) == 4 && std::is_signed_v<T>) {
       if ((flags & kSat) != 0)
-        return static_cast<T>(std::clamp<s64>(f(s64{a}, s64{b}), std::numeric_limits<T>::min(), std::numeric_limits<T>::max()));
+        return static_cast<T>(
+            std::clamp<s64>(f(s64{a}, s64{b}), std::numeric_limits<T>::min(), std::numeric_limits<T>::max()));
     }
     return static_cast<T>(f(static_cast<Unsigned<T>>(a), static_cast<Unsigned<T>>(b)));
   } else {
@@ -66,15 +69,18 @@ template <typename T, typename F>
 }
 template <typename T>
 inline T add(T a, T b, unsigned flags) {
-  return arithmetic(flags, [](auto x, auto y) { return x + y; }, a, b);
+  return arithmetic(
+      flags, [](auto x, auto y) { return x + y; }, a, b);
 }
 template <typename T>
 inline T sub(T a, T b, unsigned flags) {
-  return arithmetic(flags, [](auto x, auto y) { return x - y; }, a, b);
+  return arithmetic(
+      flags, [](auto x, auto y) { return x - y; }, a, b);
 }
 template <typename T>
 inline T mul(T a, T b, unsigned flags) {
-  return arithmetic(flags, [](auto x, auto y) { return x * y; }, a, b);
+  return arithmetic(
+      flags, [](auto x, auto y) { return x * y; }, a, b);
 }
 /// PTX ISA, "div": the result of a division of integers by zero is unspecified; here all bits are set.
 template <typename T>
@@ -84,7 +90,8 @@ inline T div(T a, T b, unsigned flags) {
     if (std::is_signed_v<T> && b == static_cast<T>(-1)) return sub(T(0), a, 0u);
     return static_cast<T>(a / b);
   } else {
-    return lanes(flags, [](auto x, auto y) { return x / y; }, a, b);
+    return lanes(
+        flags, [](auto x, auto y) { return x / y; }, a, b);
   }
 }
 template <typename T>
@@ -99,11 +106,15 @@ inline T min(T a, T b, unsigned flags) {
   if constexpr (std::is_integral_v<T>) {
     return b < a ? b : a;
   } else {
-    return lanes(flags, [flags](auto x, auto y) {
-      if ((flags & kNan) != 0 && (std::isnan(x) || std::isnan(y))) return std::numeric_limits<decltype(x)>::quiet_NaN();
-      if (x == y) return std::signbit(x) ? x : y;
-      return std::fmin(x, y);
-    }, a, b);
+    return lanes(
+        flags,
+        [flags](auto x, auto y) {
+          if ((flags & kNan) != 0 && (std::isnan(x) || std::isnan(y)))
+            return std::numeric_limits<decltype(x)>::quiet_NaN();
+          if (x == y) return std::signbit(x) ? x : y;
+          return std::fmin(x, y);
+        },
+        a, b);
   }
 }
 template <typename T>
@@ -111,11 +122,15 @@ inline T max(T a, T b, unsigned flags) {
   if constexpr (std::is_integral_v<T>) {
     return a < b ? b : a;
   } else {
-    return lanes(flags, [flags](auto x, auto y) {
-      if ((flags & kNan) != 0 && (std::isnan(x) || std::isnan(y))) return std::numeric_limits<decltype(x)>::quiet_NaN();
-      if (x == y) return std::signbit(x) ? y : x;
-      return std::fmax(x, y);
-    }, a, b);
+    return lanes(
+        flags,
+        [flags](auto x, auto y) {
+          if ((flags & kNan) != 0 && (std::isnan(x) || std::isnan(y)))
+            return std::numeric_limits<decltype(x)>::quiet_NaN();
+          if (x == y) return std::signbit(x) ? y : x;
+          return std::fmax(x, y);
+        },
+        a, b);
   }
 }
 template <typename T>
@@ -123,7 +138,8 @@ inline T neg(T a, unsigned flags) {
   if constexpr (std::is_integral_v<T>) {
     return sub(T(0), a, 0u);
   } else {
-    return lanes(flags, [](auto x) { return -x; }, a);
+    return lanes(
+        flags, [](auto x) { return -x; }, a);
   }
 }
 template <typename T>
@@ -131,7 +147,8 @@ inline T abs(T a, unsigned flags) {
   if constexpr (std::is_integral_v<T>) {
     return a < 0 ? neg(a, 0u) : a;
   } else {
-    return lanes(flags, [](auto x) { return std::fabs(x); }, a);
+    return lanes(
+        flags, [](auto x) { return std::fabs(x); }, a);
   }
 }
 /// One rounding, for types of 16 bits as well.
@@ -140,10 +157,12 @@ inline T fma(T a, T b, T c, unsigned flags) {
   if constexpr (kIsPair<T>) {
     return {fma(a.low, b.low, c.low, flags), fma(a.high, b.high, c.high, flags)};
   } else if constexpr (kIsNarrow<T>) {
-    const double odd = emulator::fma_to_odd(static_cast<float>(a), static_cast<float>(b), static_cast<float>(c));
+    const double odd =
+        emulator::fma_to_odd(static_cast<float>(a), static_cast<float>(b), static_cast<float>(c));
     return T(finished(static_cast<float>(T::rounded(odd, emulator::Rounding::kNearest)), flags));
   } else {
-    return lanes(flags, [](auto x, auto y, auto z) { return std::fma(x, y, z); }, a, b, c);
+    return lanes(
+        flags, [](auto x, auto y, auto z) { return std::fma(x, y, z); }, a, b, c);
   }
 }
 template <typename T>
@@ -170,7 +189,8 @@ template <typename T>
 inline T sad(T a, T b, T c, unsigned) {
   return add(c, static_cast<T>(a < b ? b - a : a - b), 0u);
 }
-/// add.cc, addc, sub.cc, subc: `carry` is the flag that one of them leaves for the next. A borrow is its absence.
+/// add.cc, addc, sub.cc, subc: `carry` is the flag that one of them leaves for the next. A borrow is its
+/// absence.
 template <typename T>
 inline T add_carry(T a, T b, bool takes, bool leaves, bool& carry) {
   const u128 sum = u128{static_cast<Unsigned<T>>(a)} + static_cast<Unsigned<T>>(b) + (takes && carry ? 1 : 0);
@@ -234,7 +254,8 @@ inline u32 shf_r(u32 a, u32 b, u32 count, bool wraps) {
 inline u32 lop3(u32 a, u32 b, u32 c, u32 table) {
   u32 result = 0;
   for (u32 i = 0; i < 8; ++i) {
-    if ((table >> i & 1u) != 0) result |= ((i & 4u) != 0 ? a : ~a) & ((i & 2u) != 0 ? b : ~b) & ((i & 1u) != 0 ? c : ~c);
+    if ((table >> i & 1u) != 0)
+      result |= ((i & 4u) != 0 ? a : ~a) & ((i & 2u) != 0 ? b : ~b) & ((i & 1u) != 0 ? c : ~c);
   }
   return result;
 }
@@ -283,7 +304,8 @@ inline T bfi(T a, T b, u32 position, u32 length) {
   length &= 0xffu;
   if (length == 0 || position >= kBits) return b;
   const Unsigned<T> mask = shl(length >= kBits ? ~Unsigned<T>(0) : (Unsigned<T>(1) << length) - 1, position);
-  return static_cast<T>((static_cast<Unsigned<T>>(b) & ~mask) | (shl(static_cast<Unsigned<T>>(a), position) & mask));
+  return static_cast<T>((static_cast<Unsigned<T>>(b) & ~mask) |
+                        (shl(static_cast<Unsigned<T>>(a), position) & mask));
 }
 template <typename T>
 inline u32 popc(T a) {
@@ -318,8 +340,20 @@ inline u32 dp4a(u32 a, u32 b, u32 c) {
 enum class Compare { kEq, kNe, kLt, kLe, kGt, kGe, kEqu, kNeu, kLtu, kLeu, kGtu, kGeu, kNum, kNan };
 template <typename T>
 inline bool compare(Compare how, const T& x, const T& y) {
-  const auto a = [&] { if constexpr (kIsNarrow<T>) { return static_cast<float>(x); } else { return x; } }();
-  const auto b = [&] { if constexpr (kIsNarrow<T>) { return static_cast<float>(y); } else { return y; } }();
+  const auto a = [&] {
+    if constexpr (kIsNarrow<T>) {
+      return static_cast<float>(x);
+    } else {
+      return x;
+    }
+  }();
+  const auto b = [&] {
+    if constexpr (kIsNarrow<T>) {
+      return static_cast<float>(y);
+    } else {
+      return y;
+    }
+  }();
   const bool unordered = a != a || b != b;
   switch (how) {
     case Compare::kEq:
@@ -380,39 +414,48 @@ inline bool testp_subnormal(T a) {
 /// Computed in binary64 and rounded once.
 template <typename T, typename F>
 [[gnu::always_inline]] inline T approximate(unsigned flags, F f, const T& a) {
-  return lanes(flags, [f](auto x) { return static_cast<decltype(x)>(f(static_cast<double>(x))); }, a);
+  return lanes(
+      flags, [f](auto x) { return static_cast<decltype(x)>(f(static_cast<double>(x))); }, a);
 }
 template <typename T>
 inline T ex2(T a, unsigned flags) {
-  return approximate(flags, [](double x) { return std::exp2(x); }, a);
+  return approximate(
+      flags, [](double x) { return std::exp2(x); }, a);
 }
 template <typename T>
 inline T lg2(T a, unsigned flags) {
-  return approximate(flags, [](double x) { return std::log2(x); }, a);
+  return approximate(
+      flags, [](double x) { return std::log2(x); }, a);
 }
 template <typename T>
 inline T rcp(T a, unsigned flags) {
-  return approximate(flags, [](double x) { return 1 / x; }, a);
+  return approximate(
+      flags, [](double x) { return 1 / x; }, a);
 }
 template <typename T>
 inline T rsqrt(T a, unsigned flags) {
-  return approximate(flags, [](double x) { return 1 / std::sqrt(x); }, a);
+  return approximate(
+      flags, [](double x) { return 1 / std::sqrt(x); }, a);
 }
 template <typename T>
 inline T sqrt(T a, unsigned flags) {
-  return approximate(flags, [](double x) { return std::sqrt(x); }, a);
+  return approximate(
+      flags, [](double x) { return std::sqrt(x); }, a);
 }
 template <typename T>
 inline T sin(T a, unsigned flags) {
-  return approximate(flags, [](double x) { return std::sin(x); }, a);
+  return approximate(
+      flags, [](double x) { return std::sin(x); }, a);
 }
 template <typename T>
 inline T cos(T a, unsigned flags) {
-  return approximate(flags, [](double x) { return std::cos(x); }, a);
+  return approximate(
+      flags, [](double x) { return std::cos(x); }, a);
 }
 template <typename T>
 inline T tanh(T a, unsigned flags) {
-  return approximate(flags, [](double x) { return std::tanh(x); }, a);
+  return approximate(
+      flags, [](double x) { return std::tanh(x); }, a);
 }
 
 // Conversions.
@@ -452,7 +495,8 @@ inline D neighbour(D x, bool upwards) {
     const bool grows = upwards != ((x.bits & 0x8000u) != 0);
     return D::of_bits(static_cast<u16>(x.bits + (grows ? 1 : -1)));
   } else {
-    return std::nextafter(x, upwards ? std::numeric_limits<D>::infinity() : -std::numeric_limits<D>::infinity());
+    return std::nextafter(x,
+                          upwards ? std::numeric_limits<D>::infinity() : -std::numeric_limits<D>::infinity());
   }
 }
 template <typename D>
@@ -461,7 +505,8 @@ inline D narrowed(double x, const Conversion& how) {
   if constexpr (kIsNarrow<D>) {
     result = D::rounded(x, direction(how.rounding));
   } else if constexpr (std::is_same_v<D, float>) {
-    result = emulator::with_rounding(direction(how.rounding), [](double value) { return static_cast<float>(value); }, x);
+    result = emulator::with_rounding(
+        direction(how.rounding), [](double value) { return static_cast<float>(value); }, x);
   } else {
     result = x;
   }
@@ -473,7 +518,8 @@ inline D convert(const A& value, const Conversion& how) {
   if constexpr (std::is_integral_v<D> && std::is_integral_v<A>) {
     if (!how.saturates) return static_cast<D>(value);
     using Wide = __int128;
-    return static_cast<D>(std::clamp<Wide>(value, std::numeric_limits<D>::min(), std::numeric_limits<D>::max()));
+    return static_cast<D>(
+        std::clamp<Wide>(value, std::numeric_limits<D>::min(), std::numeric_limits<D>::max()));
   } else if constexpr (std::is_integral_v<D>) {
     if constexpr (std::is_same_v<A, double>) {
       return emulator::integer_of<D>(value, direction(how.rounding));
@@ -488,7 +534,8 @@ inline D convert(const A& value, const Conversion& how) {
     }
   } else {
     double x = exact(value);
-    if (std::is_same_v<D, A> && how.rounding != Rounding::kNone) x = emulator::to_integer(x, direction(how.rounding));
+    if (std::is_same_v<D, A> && how.rounding != Rounding::kNone)
+      x = emulator::to_integer(x, direction(how.rounding));
     if (how.relu && !(x > 0) && !std::isnan(x)) x = 0;
     if (how.saturates) x = x > 0 ? std::min(x, 1.0) : 0;
     return narrowed<D>(x, how);
@@ -497,7 +544,9 @@ inline D convert(const A& value, const Conversion& how) {
 inline u32 to_tf32(float value, const Conversion& how) {
   u32 bits = std::bit_cast<u32>(how.relu && value < 0 ? 0.0f : value);
   if ((bits & 0x7f800000u) == 0x7f800000u) return bits;
-  const u32 half = how.rounding == Rounding::kZero ? 0 : how.rounding == Rounding::kAway ? 0x1000u : 0xfffu + (bits >> 13 & 1u);
+  const u32 half = how.rounding == Rounding::kZero   ? 0
+                   : how.rounding == Rounding::kAway ? 0x1000u
+                                                     : 0xfffu + (bits >> 13 & 1u);
   bits = (bits + half) & ~0x1fffu;
   return bits;
 }

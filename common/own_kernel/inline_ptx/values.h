@@ -57,8 +57,9 @@ template <typename V>
   } else {
     using Bits = std::conditional_t<
         sizeof(V) == 1, u8,
-        std::conditional_t<sizeof(V) == 2, u16,
-                           std::conditional_t<sizeof(V) == 4, u32, std::conditional_t<sizeof(V) == 8, u64, u128>>>>;
+        std::conditional_t<
+            sizeof(V) == 2, u16,
+            std::conditional_t<sizeof(V) == 4, u32, std::conditional_t<sizeof(V) == 8, u64, u128>>>>;
     static_assert(sizeof(V) == sizeof(Bits), "an operand of inline PTX has 1, 2, 4, 8 or 16 bytes");
     Bits bits;
     std::memcpy(&bits, &value, sizeof bits);

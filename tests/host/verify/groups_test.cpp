@@ -14,6 +14,7 @@
 #include "harness/verify/injected_faults.h"
 #include "harness/verify/verify.h"
 #include "harness/verify/workload/workload.h"
+#include "rejected.h"
 
 namespace {
 
@@ -293,14 +294,10 @@ TEST_CASE("groups: every injected fault is rejected, for the right reason") {
     const harness::RunImage correct = harness::correct_image(shape, pattern, 3, groups);
     const harness::Acceptance acceptance = harness::host_acceptance(shape, pattern, 3, groups);
     CHECK(harness::verify(correct, acceptance, kGroupTile).ok);
-    for (const harness::InjectedFault& fault : harness::group_faults()) {
-      harness::RunImage damaged = correct;
-      fault.damage(damaged, kGroupTile);
-      const harness::CheckResult result = harness::verify(damaged, acceptance, kGroupTile);
-      const harness::Judgement judgement = harness::judge(fault, result);
-      INFO(fault.name << ": " << judgement.text << "\n" << result.report);
-      CHECK(judgement.ok);
-    }
+    const auto verify = [&](const harness::RunImage& image) {
+      return harness::verify(image, acceptance, kGroupTile);
+    };
+    check_rejected(harness::group_faults(), pattern, correct, verify, kGroupTile);
   }
 }
 

@@ -9,6 +9,7 @@
 #include "gemm/problem/check_problem.h"
 #include "gemm/problem/weights.h"
 #include "harness/verify/verify.h"
+#include "rejected.h"
 
 namespace {
 
@@ -90,16 +91,11 @@ TEST_CASE("weights: a correct image passes, and each fault is rejected") {
       const harness::TypedAcceptance acceptance = harness::typed_acceptance(rules);
       const TypedImage correct = harness::correct_image(rules);
       CHECK(harness::verify(rules, correct, acceptance, kWeightTile).ok);
-      for (const harness::TypedFault& fault : harness::typed_faults()) {
-        if (!harness::applies(fault, rules.types) || (fault.exact_only && pattern != Pattern::kExact))
-          continue;
-        TypedImage damaged = correct;
-        fault.damage(damaged, rules, kWeightTile);
-        const harness::CheckResult result = harness::verify(rules, damaged, acceptance, kWeightTile);
-        INFO(gemm::name_of(type) << ", " << fault.name << "\n" << result.report);
-        CHECK_FALSE(result.ok);
-        CHECK(std::find(result.failed.begin(), result.failed.end(), fault.check) != result.failed.end());
-      }
+      const auto verify = [&](const TypedImage& image) {
+        return harness::verify(rules, image, acceptance, kWeightTile);
+      };
+      INFO(gemm::name_of(type));
+      check_rejected(harness::typed_faults(rules.types), pattern, correct, verify, rules, kWeightTile);
     }
   }
 }
@@ -112,7 +108,7 @@ TEST_CASE("weights: a report says what was done with scales and weights") {
         std::pair{"weights not scaled", "without any scale"},
         std::pair{"scales overwritten", "the kernel wrote to the scales of the weights"}}) {
     TypedImage image = harness::correct_image(rules);
-    for (const harness::TypedFault& fault : harness::typed_faults()) {
+    for (const harness::TypedFault& fault : harness::typed_faults(rules.types)) {
       if (fault.name == name) fault.damage(image, rules, kWeightTile);
     }
     check_text(harness::verify(rules, image, acceptance, kWeightTile).report, {text});

@@ -8,6 +8,7 @@
 #include "harness/backend/backend.h"
 #include "harness/backend/device_reference.h"
 #include "harness/verify/injected_faults.h"
+#include "rejected.h"
 
 namespace {
 
@@ -112,15 +113,11 @@ TEST_CASE("workload: every injected fault is rejected on the device, too", "[dev
     write_correct(workload, pattern, 1);
     REQUIRE(workload.check(tile).ok);
     const harness::RunImage correct = workload.image();
-    for (const harness::InjectedFault& fault : harness::injected_faults()) {
-      if (!fault.shows_in(pattern)) continue;
-      harness::RunImage damaged = correct;
-      fault.damage(damaged, tile);
-      workload.restore(damaged);
-      const harness::Judgement judgement = harness::judge(fault, workload.check(tile));
-      CAPTURE(fault.name, judgement.text);
-      CHECK(judgement.ok);
-    }
+    const auto verify = [&](const harness::RunImage& image) {
+      workload.restore(image);
+      return workload.check(tile);
+    };
+    check_rejected(harness::injected_faults(), pattern, correct, verify, tile);
     workload.restore(correct);
     CHECK(workload.check(tile).ok);
   }
@@ -162,13 +159,11 @@ TEST_CASE("workload: of a problem in groups, right results pass and damaged ones
     const harness::RunImage correct = harness::correct_image(shape, pattern, 3, groups);
     workload.restore(correct);
     CHECK(workload.check(kWorkTile).report == "");
-    for (const harness::InjectedFault& fault : harness::group_faults()) {
-      harness::RunImage damaged = correct;
-      fault.damage(damaged, kWorkTile);
-      workload.restore(damaged);
-      CAPTURE(fault.name);
-      CHECK(harness::judge(fault, workload.check(kWorkTile)).ok);
-    }
+    const auto verify = [&](const harness::RunImage& image) {
+      workload.restore(image);
+      return workload.check(kWorkTile);
+    };
+    check_rejected(harness::group_faults(), pattern, correct, verify, kWorkTile);
     workload.restore(correct);
     workload.use_inputs(4);
     CHECK_FALSE(workload.check(kWorkTile).ok);

@@ -17,8 +17,12 @@ __global__ void spaces(const u32* in, u32* out) {
   __shared__ __align__(16) u32 tile[128];
   const u32 lane = threadIdx.x;
   u32 a, b, c, d;
-  asm volatile("ld.global.nc.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(a), "=r"(b), "=r"(c), "=r"(d) : "l"(in + 4 * lane));
-  asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(SHARED(tile + 4 * lane)), "r"(a), "r"(b), "r"(c), "r"(d) : "memory");
+  asm volatile("ld.global.nc.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(a), "=r"(b), "=r"(c), "=r"(d)
+               : "l"(in + 4 * lane));
+  asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(SHARED(tile + 4 * lane)), "r"(a), "r"(b),
+               "r"(c), "r"(d)
+               : "memory");
 #ifndef NO_BARRIER
   asm volatile("bar.sync 0;" ::: "memory");
 #endif
@@ -29,19 +33,32 @@ __global__ void spaces(const u32* in, u32* out) {
   asm volatile("ld.shared.b16 %0, [%1];" : "=h"(half) : "r"(SHARED(tile + lane)) : "memory");
   asm volatile("st.global.v2.u32 [%0], {%1, %2};" ::"l"(out + 4 * lane), "r"(e), "r"(f) : "memory");
   asm volatile("st.u32 [%0+8], %1;" ::"l"(out + 4 * lane), "r"(u32{half}) : "memory");
-  asm volatile("{ .reg .u64 p; cvta.to.global.u64 p, %0; st.global.u32 [p + 12], %1; }" ::"l"(out + 4 * lane), "r"(a ^ b ^ c ^ d) : "memory");
+  asm volatile("{ .reg .u64 p; cvta.to.global.u64 p, %0; st.global.u32 [p + 12], %1; }" ::"l"(out + 4 * lane),
+               "r"(a ^ b ^ c ^ d)
+               : "memory");
 }
 
 /// Votes, shuffles and reductions of a warp.
 __global__ void warp(u32* out) {
   const u32 lane = threadIdx.x % 32;
   u32 result[12] = {};
-  asm volatile("{ .reg .pred p; setp.lt.u32 p, %1, 7; vote.sync.ballot.b32 %0, p, 0xffffffff; }" : "=r"(result[0]) : "r"(lane));
-  asm volatile("{ .reg .pred p, q; setp.lt.u32 p, %1, 32; vote.sync.all.pred q, p, -1; selp.u32 %0, 1, 0, q; }" : "=r"(result[1]) : "r"(lane));
+  asm volatile("{ .reg .pred p; setp.lt.u32 p, %1, 7; vote.sync.ballot.b32 %0, p, 0xffffffff; }"
+               : "=r"(result[0])
+               : "r"(lane));
+  asm volatile(
+      "{ .reg .pred p, q; setp.lt.u32 p, %1, 32; vote.sync.all.pred q, p, -1; selp.u32 %0, 1, 0, q; }"
+      : "=r"(result[1])
+      : "r"(lane));
   asm volatile("shfl.sync.bfly.b32 %0, %1, 3, 0x1f, -1;" : "=r"(result[2]) : "r"(100 + lane));
-  asm volatile("shfl.sync.down.b32 %0, %1, 4, 0x181f, -1;" : "=r"(result[3]) : "r"(100 + lane));  // groups of 8
-  asm volatile("{ .reg .pred p; shfl.sync.up.b32 %0|p, %2, 2, 0x0, -1; selp.u32 %1, 1, 0, p; }" : "=&r"(result[4]), "=r"(result[5]) : "r"(100 + lane));
-  asm volatile("shfl.sync.idx.b32 %0, %1, %2, 0x1f, -1;" : "=r"(result[6]) : "r"(100 + lane), "r"((lane * 5) % 32));
+  asm volatile("shfl.sync.down.b32 %0, %1, 4, 0x181f, -1;"
+               : "=r"(result[3])
+               : "r"(100 + lane));  // groups of 8
+  asm volatile("{ .reg .pred p; shfl.sync.up.b32 %0|p, %2, 2, 0x0, -1; selp.u32 %1, 1, 0, p; }"
+               : "=&r"(result[4]), "=r"(result[5])
+               : "r"(100 + lane));
+  asm volatile("shfl.sync.idx.b32 %0, %1, %2, 0x1f, -1;"
+               : "=r"(result[6])
+               : "r"(100 + lane), "r"((lane * 5) % 32));
   asm volatile("redux.sync.add.u32 %0, %1, -1;" : "=r"(result[7]) : "r"(lane));
   asm volatile("redux.sync.min.s32 %0, %1, 0xffffffff;" : "=r"(result[8]) : "r"(static_cast<int>(lane) - 9));
   asm volatile("match.any.sync.b32 %0, %1, -1;" : "=r"(result[9]) : "r"(lane / 8));
@@ -63,13 +80,22 @@ __global__ void atomics(u32* counters, float* sums) {
   asm volatile("barrier.sync 0;" ::: "memory");
   u32 old;
   asm volatile("atom.shared.add.u32 %0, [%1], %2;" : "=r"(old) : "r"(SHARED(&count)), "r"(2u) : "memory");
+  if (old > 126) asm volatile("trap;");
   asm volatile("red.shared.max.u32 [%0], %1;" ::"r"(SHARED(&largest)), "r"(threadIdx.x * 3 % 64) : "memory");
   asm volatile("red.relaxed.gpu.global.add.u32 [%0], 1;" ::"l"(counters) : "memory");
   asm volatile("red.global.add.v2.f32 [%0], {%1, %2};" ::"l"(sums), "f"(0.5f), "f"(2.0f) : "memory");
   u32 swapped;
-  asm volatile("atom.global.cas.b32 %0, [%1], %2, %3;" : "=r"(swapped) : "l"(counters + 1), "r"(threadIdx.x), "r"(threadIdx.x + 1) : "memory");
+  asm volatile("atom.global.cas.b32 %0, [%1], %2, %3;"
+               : "=r"(swapped)
+               : "l"(counters + 1), "r"(threadIdx.x), "r"(threadIdx.x + 1)
+               : "memory");
+  if (swapped > 64) asm volatile("trap;");
   u32 any;
-  asm volatile("{ .reg .pred p, q; setp.eq.u32 p, %1, 63; bar.red.or.pred q, 1, 64, p; selp.u32 %0, 1, 0, q; }" : "=r"(any) : "r"(threadIdx.x) : "memory");
+  asm volatile(
+      "{ .reg .pred p, q; setp.eq.u32 p, %1, 63; bar.red.or.pred q, 1, 64, p; selp.u32 %0, 1, 0, q; }"
+      : "=r"(any)
+      : "r"(threadIdx.x)
+      : "memory");
   if (threadIdx.x < 32) {
     asm volatile("bar.arrive 2, 64;" ::: "memory");
   } else {
@@ -124,8 +150,9 @@ void check_kernel(emulate::Run& run) {
   warp<<<1, 32>>>(warped);
   std::vector<u32> of_warp;
   for (u32 i = 0; i < 32; ++i) {
-    for (const u32 value : {127u, 1u, 100 + (i ^ 3), 100 + (i % 8 < 4 ? i + 4 : i), 100 + (i < 2 ? i : i - 2), i < 2 ? 0u : 1u, 100 + i * 5 % 32,
-                            496u, static_cast<u32>(-9), 0xffu << (i / 8 * 8), i + ((1u << i) - 1), 1u})
+    for (const u32 value :
+         {127u, 1u, 100 + (i ^ 3), 100 + (i % 8 < 4 ? i + 4 : i), 100 + (i < 2 ? i : i - 2), i < 2 ? 0u : 1u,
+          100 + i * 5 % 32, 496u, static_cast<u32>(-9), 0xffu << (i / 8 * 8), i + ((1u << i) - 1), 1u})
       of_warp.push_back(value);
   }
   run.expect_equal("warped", run.host(warped), of_warp);
@@ -134,7 +161,8 @@ void check_kernel(emulate::Run& run) {
   float* const sums = run.buffer("sums", std::vector<float>(2, 0));
   atomics<<<2, 64>>>(counters, sums);
   const std::vector<u32> counted = run.host(counters);
-  run.expect_equal("counters", std::vector<u32>{counted[0], counted[2], counted[3], counted[4]}, std::vector<u32>{128, 128, 63, 1});
+  run.expect_equal("counters", std::vector<u32>{counted[0], counted[2], counted[3], counted[4]},
+                   std::vector<u32>{128, 128, 63, 1});
   run.expect_equal("sums", run.host(sums), std::vector<float>{64, 256});
 
   u32* const out = run.buffer<u32>("out", 32);

@@ -1,6 +1,6 @@
-// Broken on purpose: -D NO_WAIT (wgmma before its tiles are there), -D EARLY_RELEASE (a stage is released while
-// wgmma reads it), -D SHORT_EXPECT (the barrier expects half of the bytes), -D NO_FENCE (the copy engine stores
-// what ordinary stores wrote, with no proxy fence between).
+// Broken on purpose: -D NO_WAIT (wgmma before its tiles are there), -D EARLY_RELEASE (a stage is released
+// while wgmma reads it), -D SHORT_EXPECT (the barrier expects half of the bytes), -D NO_FENCE (the copy
+// engine stores what ordinary stores wrote, with no proxy fence between).
 #include "ring.cuh"
 
 void check_kernel(emulate::Run& run) {

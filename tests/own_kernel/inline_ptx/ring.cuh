@@ -1,6 +1,6 @@
-// A GEMM for Hopper with every instruction in inline PTX: a producer warp and one warpgroup that multiplies, a
-// ring of stages, a cluster that shares its loads of B, and a store by the copy engine. The kernel and its
-// launch are in this header, its cluster depends on a template parameter, and it is called gemm.
+// A GEMM for Hopper with every instruction in inline PTX: a producer warp and one warpgroup that multiplies,
+// a ring of stages, a cluster that shares its loads of B, and a store by the copy engine. The kernel and its
+// launch are in this header, and its cluster depends on a template parameter.
 #pragma once
 
 #include "../tensor_map.h"
@@ -21,7 +21,8 @@ struct Shared {
 /// Each CTA of a cluster has other rows of A and the same columns.
 template <int kCluster>
 __global__ void __launch_bounds__(256, 1) __cluster_dims__(kCluster, 1, 1)
-    gemm(const __grid_constant__ CUtensorMap map_a, const __grid_constant__ CUtensorMap map_b, const __grid_constant__ CUtensorMap map_d, int k_tiles) {
+    multiply_tiles(const __grid_constant__ CUtensorMap map_a, const __grid_constant__ CUtensorMap map_b,
+                   const __grid_constant__ CUtensorMap map_d, int k_tiles) {
   extern __shared__ __align__(1024) unsigned char memory[];
   Shared& s = *reinterpret_cast<Shared*>(memory);
   std::uint32_t rank;
@@ -52,7 +53,8 @@ __global__ void __launch_bounds__(256, 1) __cluster_dims__(kCluster, 1, 1)
         } else {
           constexpr int kPart = kTile / kCluster;
           load_tile_for_all(s.b[stage] + kPart * kTile * rank, &map_b, &s.full[stage], kTile * i,
-                            kTile * static_cast<int>(blockIdx.y) + kPart * static_cast<int>(rank), (1 << kCluster) - 1);
+                            kTile * static_cast<int>(blockIdx.y) + kPart * static_cast<int>(rank),
+                            (1 << kCluster) - 1);
         }
       }
     }
@@ -82,16 +84,20 @@ __global__ void __launch_bounds__(256, 1) __cluster_dims__(kCluster, 1, 1)
     for (int i = 0; i < 4; ++i) {
       asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};\n" ::"r"(
                        shared(s.d) + row * 128 + ((2 * i + half) ^ (row % 8)) * 16),
-                   "r"(packed(d[8 * i], d[8 * i + 1])), "r"(packed(d[8 * i + 2], d[8 * i + 3])), "r"(packed(d[8 * i + 4], d[8 * i + 5])),
-                   "r"(packed(d[8 * i + 6], d[8 * i + 7])) : "memory");
+                   "r"(packed(d[8 * i], d[8 * i + 1])), "r"(packed(d[8 * i + 2], d[8 * i + 3])),
+                   "r"(packed(d[8 * i + 4], d[8 * i + 5])), "r"(packed(d[8 * i + 6], d[8 * i + 7]))
+                   : "memory");
     }
 #ifndef NO_FENCE
     FENCE(proxy.async.shared::cta);
 #endif
     asm volatile("bar.sync 1, 128;" ::: "memory");
     if (threadIdx.x == 0) {
-      asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {%2, %3}], [%1];" ::"l"(&map_d), "r"(shared(s.d)),
-                   "r"(kTile * static_cast<int>(blockIdx.y)), "r"(kTile * static_cast<int>(blockIdx.x)) : "memory");
+      asm volatile(
+          "cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {%2, %3}], [%1];" ::"l"(&map_d),
+          "r"(shared(s.d)), "r"(kTile * static_cast<int>(blockIdx.y)),
+          "r"(kTile * static_cast<int>(blockIdx.x))
+          : "memory");
       asm volatile("cp.async.bulk.commit_group;");
       asm volatile("cp.async.bulk.wait_group %0;" ::"n"(0) : "memory");
     }
@@ -101,8 +107,9 @@ __global__ void __launch_bounds__(256, 1) __cluster_dims__(kCluster, 1, 1)
 
 template <int kCluster>
 void run_gemm(const __nv_bfloat16* a, const __nv_bfloat16* b, __nv_bfloat16* d, int m, int n, int k) {
-  auto* kernel = gemm<kCluster>;
+  auto* kernel = multiply_tiles<kCluster>;
   constexpr int kBytes = sizeof(Shared);
   cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes);
-  kernel<<<dim3(m / kTile, n / kTile), 256, kBytes>>>(make_map(a, m, k, kTile), make_map(b, n, k, kTile / kCluster), make_map(d, m, n, kTile), k / kTile);
+  kernel<<<dim3(m / kTile, n / kTile), 256, kBytes>>>(
+      make_map(a, m, k, kTile), make_map(b, n, k, kTile / kCluster), make_map(d, m, n, kTile), k / kTile);
 }

@@ -17,7 +17,9 @@ __device__ inline void init_barrier(std::uint64_t* barrier, int arrivals) {
 }
 
 __device__ inline void expect_bytes(std::uint64_t* barrier, std::uint32_t bytes) {
-  asm volatile("mbarrier.arrive.expect_tx.release.cta.shared::cta.b64 _, [%0], %1;\n" ::"r"(shared(barrier)), "r"(bytes) : "memory");
+  asm volatile("mbarrier.arrive.expect_tx.release.cta.shared::cta.b64 _, [%0], %1;\n" ::"r"(shared(barrier)),
+               "r"(bytes)
+               : "memory");
 }
 
 __device__ inline void wait_barrier(std::uint64_t* barrier, int parity) {
@@ -29,7 +31,9 @@ __device__ inline void wait_barrier(std::uint64_t* barrier, int parity) {
       "@P1                       bra.uni DONE;\n"
       "bra.uni                   LAB_WAIT;\n"
       "DONE:\n"
-      "}\n" ::"r"(shared(barrier)), "r"(parity) : "memory");
+      "}\n" ::"r"(shared(barrier)),
+      "r"(parity)
+      : "memory");
 }
 
 /// Arrives at the barrier of the same stage in CTA `rank` of the cluster.
@@ -38,25 +42,33 @@ __device__ inline void arrive_at(std::uint64_t* barrier, std::uint32_t rank) {
     .reg .b32 remote;
     mapa.shared::cluster.u32 remote, %0, %1;
     mbarrier.arrive.release.cluster.shared::cluster.b64 _, [remote];
-  })" ::"r"(shared(barrier)), "r"(rank) : "memory");
+  })" ::"r"(shared(barrier)),
+               "r"(rank)
+               : "memory");
 }
 
-__device__ inline void load_tile(void* tile, const CUtensorMap* map, std::uint64_t* barrier, int column, int row) {
+__device__ inline void load_tile(void* tile, const CUtensorMap* map, std::uint64_t* barrier, int column,
+                                 int row) {
   asm volatile(
-      "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%[tile]], [%[map], {%[column], %[row]}], [%[full]];" ::
-          [tile] "r"(shared(tile)), [map] "l"(map), [full] "r"(shared(barrier)), [column] "r"(column), [row] "r"(row) : "memory");
+      "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%3, "
+      "%4}], [%2];" ::"r"(shared(tile)),
+      "l"(map), "r"(shared(barrier)), "r"(column), "r"(row)
+      : "memory");
 }
 
-__device__ inline void load_tile_for_all(void* tile, const CUtensorMap* map, std::uint64_t* barrier, int column, int row, std::uint16_t ctas) {
+__device__ inline void load_tile_for_all(void* tile, const CUtensorMap* map, std::uint64_t* barrier,
+                                         int column, int row, std::uint16_t ctas) {
   asm volatile(
       "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster"
-      " [%0], [%1, {%3, %4}], [%2], %5;" ::"r"(shared(tile)), "l"(reinterpret_cast<std::uint64_t>(map)), "r"(shared(barrier)), "r"(column), "r"(row),
-      "h"(ctas) : "memory");
+      " [%0], [%1, {%3, %4}], [%2], %5;" ::"r"(shared(tile)),
+      "l"(reinterpret_cast<std::uint64_t>(map)), "r"(shared(barrier)), "r"(column), "r"(row), "h"(ctas)
+      : "memory");
 }
 
 /// K-major rows of 128 bytes, swizzled.
 __device__ inline std::uint64_t descriptor(const void* tile) {
-  return (shared(tile) & 0x3ffffu) >> 4 | std::uint64_t{1} << 16 | std::uint64_t{64} << 32 | std::uint64_t{1} << 62;
+  return (shared(tile) & 0x3ffffu) >> 4 | std::uint64_t{1} << 16 | std::uint64_t{64} << 32 |
+         std::uint64_t{1} << 62;
 }
 
 /// d += a * b^T, 64 x 64 x 16.
@@ -67,7 +79,8 @@ __device__ inline void multiply(float (&d)[32], std::uint64_t a, std::uint64_t b
       "{\n.reg .pred p;\nsetp.ne.b32 p, %34, 0;\n"
       "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 "
       "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
-      "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31}, %32, %33, p, %35, %36, %37, %38;\n}\n"
+      "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31}, %32, %33, p, %35, "
+      "%36, %37, %38;\n}\n"
       : FOUR(0), FOUR(1), FOUR(2), FOUR(3), FOUR(4), FOUR(5), FOUR(6), FOUR(7)
       : "l"(a), "l"(b), "r"(accumulate), "n"(kScaleA), "n"(1), "n"(0), "n"(0));
 #undef FOUR

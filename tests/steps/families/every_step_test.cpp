@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "harness/backend/emulator_control.h"
+#include "steps/schedules.h"
 #include "steps/verify_shape.h"
 
 namespace {
@@ -29,8 +29,7 @@ std::vector<Shape> sampled_shapes() {
 /// k-tiles in {1, S - 1, S, S + 1, 2 S + 1} of this variant, with a ragged tile in M, N and K.
 std::vector<Shape> pipeline_shapes(const gemm::Step& step, const gemm::Variant& variant) {
   std::vector<Shape> shapes;
-  const int stages = variant.stages;
-  for (const int k_tiles : {1, stages - 1, stages, stages + 1, 2 * stages + 1}) {
+  for (const int k_tiles : k_tiles_around_stages(variant)) {
     if (k_tiles < 1) continue;
     const int k = k_tiles * variant.tile.k;
     shapes.push_back(inside_contract(step, {variant.tile.m + 3, 40, k}));
@@ -84,16 +83,7 @@ TEST_CASE("the result does not depend on the schedule", "[emulator]") {
   const gemm::Step& step = step_under_test();
   const gemm::Variant& variant = step.variants.front();
   const Shape shape = inside_contract(step, {variant.tile.m / 2 + 1, 40, 2 * variant.tile.k + 9});
-  for (const harness::Completion completion :
-       {harness::Completion::kEarliest, harness::Completion::kLatest, harness::Completion::kRandom}) {
-    const int seeds = completion == harness::Completion::kRandom ? 6 : 1;
-    for (int seed = 1; seed <= seeds; ++seed) {
-      harness::control_emulator(
-          {.schedule_seed = static_cast<std::uint64_t>(seed), .completion = completion});
-      verify(step, variant, shape, harness::Pattern::kExact, 5);
-    }
-  }
-  harness::control_emulator({});
+  under_schedules(6, 4, [&](std::uint64_t) { verify(step, variant, shape, harness::Pattern::kExact, 5); });
 }
 
 TEST_CASE("its contract names real limits", "[host]") {

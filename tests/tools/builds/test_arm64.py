@@ -37,7 +37,3 @@ class Arm64(unittest.TestCase):
                    "~[long]", env={**os.environ, "PATH": path})
         self.assertEqual(done.returncode, 0, (done.stdout + done.stderr)[-4000:])
         self.assertIn("All tests passed", done.stdout)
-
-
-if __name__ == "__main__":
-    unittest.main()

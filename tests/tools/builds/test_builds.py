@@ -313,7 +313,3 @@ class Kernels(unittest.TestCase):
                               check=False)
         self.assertNotEqual(done.returncode, 0)
         self.assertIn("steps/41_first and steps/41_second have the same number", " ".join(done.stderr.split()))
-
-
-if __name__ == "__main__":
-    unittest.main()

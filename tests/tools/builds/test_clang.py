@@ -46,7 +46,3 @@ class Clang(unittest.TestCase):
                 with self.subTest(name=name, broken=broken):
                     self.succeed(*compile_it, "-D", broken)
                     self.assertEqual(run(program).returncode, 3)
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -228,7 +228,3 @@ class BitFunctions(unittest.TestCase):
     def test_a_call_is_found(self):
         self.assertEqual(["countr"], self.calls("log2_m(std::countr_zero(1u))"))
         self.assertEqual([], self.calls("// std::countr_zero gives no defined result"))
-
-
-if __name__ == "__main__":
-    unittest.main()

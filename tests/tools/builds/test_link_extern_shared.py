@@ -89,7 +89,3 @@ class LinkExternShared(unittest.TestCase):
         self.assertEqual(self.linked(self.compiled("main", "int main() {}")).returncode, 0)
         symbols = subprocess.run(["nm", self.folder / "program"], capture_output=True, text=True, check=True).stdout
         self.assertNotIn("extern_shared", symbols)
-
-
-if __name__ == "__main__":
-    unittest.main()

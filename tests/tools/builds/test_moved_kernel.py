@@ -105,7 +105,3 @@ class MovedKernel(unittest.TestCase):
         there = kernel(narrowed)
         self.assertGreater(len(here), 600)
         self.assertEqual(here, there)
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -78,7 +78,3 @@ class PatchedKernels(unittest.TestCase):
                 text = text.split(".variants = {")[-1]
                 entries = re.findall(r'(?:variant<|Fitted<|Configured<number_of\(|index_sequence<number_of\()[^"]*"([^"]*)"', text)
                 self.assertEqual(set(entries), {variant})
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -51,7 +51,3 @@ class Toolchain(unittest.TestCase):
         flags = {preset["name"]: preset.get("cacheVariables", {}).get(name) for preset in presets}
         self.assertEqual({preset for preset, value in flags.items() if value}, {"emulator-asan"})
         self.assertEqual(self.configure(f"-D{name}={flags['emulator-asan']}")[name], "-O0 -g1")
-
-
-if __name__ == "__main__":
-    unittest.main()

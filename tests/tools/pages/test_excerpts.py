@@ -253,7 +253,3 @@ class Published(unittest.TestCase):
                     name = path.relative_to(ROOT).as_posix()
                     for region in regions.regions(path.read_text(encoding="utf-8"), name):
                         self.assertIn((path, region), quoted, f"no page quotes the region '{region}' of {name}")
-
-
-if __name__ == "__main__":
-    unittest.main()

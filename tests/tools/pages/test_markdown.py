@@ -566,7 +566,3 @@ class Extraction(CommandTest):
         for command in ("tools/run 1 --list", "tools/run 03 4096 --time --variant all", "compute-sanitizer x",
                         "tools/run NN", "cmake --preset gpu && cmake --build build/gpu --target roofline", *REFUSED):
             self.assertEqual("", self.problem(command), command)
-
-
-if __name__ == "__main__":
-    unittest.main()

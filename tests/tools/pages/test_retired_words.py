@@ -107,7 +107,3 @@ class Lint(SandboxTest):
                          ["a.md:2: 'He' is not a word of this project: it, or name the thread, warp or CTA"])
         (self.repository / "a.md").unlink()
         self.assertEqual(self.run_tool("lint", "--text").returncode, 0)
-
-
-if __name__ == "__main__":
-    unittest.main()

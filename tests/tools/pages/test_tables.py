@@ -425,7 +425,3 @@ class Published(unittest.TestCase):
         if "could not be installed" in done.stderr:
             self.skipTest(done.stderr.strip())
         self.assertEqual(done.returncode, 0, done.stderr)
-
-
-if __name__ == "__main__":
-    unittest.main()

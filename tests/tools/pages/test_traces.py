@@ -7,7 +7,6 @@ import site
 import subprocess
 import sys
 import tempfile
-import unittest
 import xml.etree.ElementTree
 
 from generator import TimelineTest, python_with, timelines
@@ -502,7 +501,3 @@ case $1 in 09) cp 09.json "${!#}" ;; *) cp 10.json "${!#}" ;; esac
             self.assertEqual(done.returncode, 2, text)
             self.assertEqual(len(done.stderr.strip().splitlines()), 1, done.stderr)
             self.assertIn("10.json", done.stderr)
-
-
-if __name__ == "__main__":
-    unittest.main()

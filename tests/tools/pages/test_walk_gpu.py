@@ -185,7 +185,3 @@ class WalkArguments(unittest.TestCase):
         with unittest.mock.patch.object(walk_gpu, "page_commands", lambda: [("docs/x.md:1", "git frobnicate")]):
             with self.assertRaisesRegex(UserError, "docs/x.md:1: nobody has said what to do about 'git frobnicate'"):
                 walk_gpu.sort_out()
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -1,4 +1,5 @@
-// Asynchronous copies: cp.async, bulk copies with and without a tensor map, st.async, tensor maps that change.
+// Asynchronous copies: cp.async, bulk copies with and without a tensor map, st.async, tensor maps that
+// change.
 #include <fmt/format.h>
 
 #include <map>
@@ -24,8 +25,10 @@ std::string cp_async(const Instruction& in, Operands& operands) {
   const std::size_t count = in.arguments.size() - (in.has("L2::cache_hint") ? 1 : 0);
   const std::string bytes = operands.value(argument(in, 2), "u32");
   const std::string source = count > 3 ? operands.value(in.arguments[3], "s32") : "int(" + bytes + ")";
-  return fmt::format("::emulator::cp_async_engine(\"{0}\", ptx_where).issue(\"{0}\", {1}, ::inline_ptx::pointer({2}), {3}, {4}, ptx_where);",
-                     in.opcode, shared(operands.address(argument(in, 0))), operands.address(argument(in, 1)), bytes, source);
+  return fmt::format(
+      "::emulator::cp_async_engine(\"{0}\", ptx_where).issue(\"{0}\", {1}, ::inline_ptx::pointer({2}), {3}, "
+      "{4}, ptx_where);",
+      in.opcode, shared(operands.address(argument(in, 0))), operands.address(argument(in, 1)), bytes, source);
 }
 
 /// `[map, {c0, c1}]`
@@ -50,13 +53,15 @@ std::string engine(const Instruction& in) {
 
 std::string bulk_tensor(const Instruction& in, Operands& operands) {
   const bool reduces = in.root() == "cp" && in.parts.at(1) == "reduce";
-  for (const char* missing : {"tile::gather4", "tile::scatter4", "im2col::w", "im2col::w::128", "im2col_no_offs", "cta_group::1", "cta_group::2"}) {
+  for (const char* missing : {"tile::gather4", "tile::scatter4", "im2col::w", "im2col::w::128",
+                              "im2col_no_offs", "cta_group::1", "cta_group::2"}) {
     if (in.has(missing)) return "";
   }
   if (in.has("prefetch")) {
     const TensorOperand from = tensor(argument(in, 0), operands);
-    return fmt::format("const ::inline_ptx::s32 ptx_at[] = {{{}}}; {}.prefetch(\"{}\", {}, ptx_at, {}, ptx_where);", from.coordinates, engine(in),
-                       in.opcode, from.map, from.rank);
+    return fmt::format(
+        "const ::inline_ptx::s32 ptx_at[] = {{{}}}; {}.prefetch(\"{}\", {}, ptx_at, {}, ptx_where);",
+        from.coordinates, engine(in), in.opcode, from.map, from.rank);
   }
   if (argument(in, 0).find(',') == std::string::npos) {  // into shared memory
     const TensorOperand from = tensor(argument(in, 1), operands);
@@ -65,15 +70,18 @@ std::string bulk_tensor(const Instruction& in, Operands& operands) {
     std::string code = fmt::format("const ::inline_ptx::s32 ptx_at[] = {{{}}}; ", from.coordinates);
     if (in.has("im2col")) {
       std::string list;
-      for (const std::string& offset : operands.vector(argument(in, next++))) list += (list.empty() ? "" : ", ") + operands.value(offset, "u16");
+      for (const std::string& offset : operands.vector(argument(in, next++)))
+        list += (list.empty() ? "" : ", ") + operands.value(offset, "u16");
       code += fmt::format("const ::inline_ptx::u16 ptx_o[] = {{{}}}; ", list);
       offsets = "ptx_o";
     }
     const bool multicast = in.has("multicast::cluster");
     const std::string ctas = multicast ? operands.value(argument(in, next), "u16") : "0";
-    return code + fmt::format("{}.load(\"{}\", {}, {}, ptx_at, {}, ::inline_ptx::mbarrier_at({}, true, ptx_where), {}, {}, ptx_where, 128, {});",
-                              engine(in), in.opcode, shared(operands.address(argument(in, 0))), from.map, from.rank,
-                              operands.address(argument(in, 2)), ctas, multicast, offsets);
+    return code + fmt::format(
+                      "{}.load(\"{}\", {}, {}, ptx_at, {}, ::inline_ptx::mbarrier_at({}, true, ptx_where), "
+                      "{}, {}, ptx_where, 128, {});",
+                      engine(in), in.opcode, shared(operands.address(argument(in, 0))), from.map, from.rank,
+                      operands.address(argument(in, 2)), ctas, multicast, offsets);
   }
   const TensorOperand to = tensor(argument(in, 0), operands);
   std::string reduction = "{}";
@@ -83,10 +91,13 @@ std::string bulk_tensor(const Instruction& in, Operands& operands) {
       if (in.has(name)) kind = name;
     }
     if (kind.empty()) return "";
-    reduction = fmt::format("::inline_ptx::tensor_reduction({}, ::inline_ptx::reduction_kind(\"{}\"))", to.map, kind);
+    reduction =
+        fmt::format("::inline_ptx::tensor_reduction({}, ::inline_ptx::reduction_kind(\"{}\"))", to.map, kind);
   }
-  return fmt::format("const ::inline_ptx::s32 ptx_at[] = {{{}}}; {}.store(\"{}\", {}, ptx_at, {}, {}, ptx_where, {});", to.coordinates, engine(in),
-                     in.opcode, to.map, to.rank, shared(operands.address(argument(in, 1))), reduction);
+  return fmt::format(
+      "const ::inline_ptx::s32 ptx_at[] = {{{}}}; {}.store(\"{}\", {}, ptx_at, {}, {}, ptx_where, {});",
+      to.coordinates, engine(in), in.opcode, to.map, to.rank, shared(operands.address(argument(in, 1))),
+      reduction);
 }
 
 /// cp.async.bulk.DESTINATION.SOURCE, and cp.reduce.async.bulk
@@ -100,31 +111,43 @@ std::string bulk(const Instruction& in, Operands& operands) {
   if (reduces) {
     std::string type = in.type();
     if (type == "b32" || type == "b64") type[0] = 'u';
-    const std::string& kind = in.parts[in.parts.size() - 2] == "noftz" ? in.parts[in.parts.size() - 3] : in.parts[in.parts.size() - 2];
-    static const std::map<std::string, std::string> kTypes = {
-        {"u32", "::inline_ptx::u32"}, {"s32", "::inline_ptx::s32"}, {"u64", "::inline_ptx::u64"}, {"s64", "::inline_ptx::s64"},
-        {"f32", "float"},             {"f64", "double"},            {"f16", "::__half"},          {"bf16", "::__nv_bfloat16"}};
+    const std::string& kind = in.parts[in.parts.size() - 2] == "noftz" ? in.parts[in.parts.size() - 3]
+                                                                       : in.parts[in.parts.size() - 2];
+    static const std::map<std::string, std::string> kTypes = {{"u32", "::inline_ptx::u32"},
+                                                              {"s32", "::inline_ptx::s32"},
+                                                              {"u64", "::inline_ptx::u64"},
+                                                              {"s64", "::inline_ptx::s64"},
+                                                              {"f32", "float"},
+                                                              {"f64", "double"},
+                                                              {"f16", "::__half"},
+                                                              {"bf16", "::__nv_bfloat16"}};
     const auto found = kTypes.find(type);
     if (found == kTypes.end()) return "";
-    reduction = fmt::format("::emulator::reduction<{}>(::inline_ptx::reduction_kind(\"{}\"))", found->second, kind);
+    reduction =
+        fmt::format("::emulator::reduction<{}>(::inline_ptx::reduction_kind(\"{}\"))", found->second, kind);
   }
   if (in.has("prefetch"))
-    return fmt::format("{}.prefetch_plain(::inline_ptx::pointer({}), {}, ptx_where);", engine(in), operands.address(argument(in, 0)),
-                       operands.value(argument(in, 1), "u32"));
+    return fmt::format("{}.prefetch_plain(::inline_ptx::pointer({}), {}, ptx_where);", engine(in),
+                       operands.address(argument(in, 0)), operands.value(argument(in, 1), "u32"));
   const std::string bytes = operands.value(argument(in, 2), "u32");
   if (to.rfind("shared", 0) == 0 && from == "global") {
     const bool multicast = in.has("multicast::cluster");
-    return fmt::format("{}.load_plain({}, ::inline_ptx::pointer({}), {}, ::inline_ptx::mbarrier_at({}, true, ptx_where), ptx_where, {}, {});",
-                       engine(in), shared(operands.address(argument(in, 0))), operands.address(argument(in, 1)), bytes,
-                       operands.address(argument(in, 3)), multicast ? operands.value(argument(in, 4), "u16") : "0", multicast);
+    return fmt::format(
+        "{}.load_plain({}, ::inline_ptx::pointer({}), {}, ::inline_ptx::mbarrier_at({}, true, ptx_where), "
+        "ptx_where, {}, {});",
+        engine(in), shared(operands.address(argument(in, 0))), operands.address(argument(in, 1)), bytes,
+        operands.address(argument(in, 3)), multicast ? operands.value(argument(in, 4), "u16") : "0",
+        multicast);
   }
   if (to == "shared::cluster")
-    return fmt::format("{}.copy_to_cluster(::inline_ptx::u32({}), {}, {}, ::inline_ptx::u32({}), ptx_where, {});", engine(in),
-                       operands.address(argument(in, 0)), shared(operands.address(argument(in, 1))), bytes, operands.address(argument(in, 3)),
-                       reduction);
+    return fmt::format(
+        "{}.copy_to_cluster(::inline_ptx::u32({}), {}, {}, ::inline_ptx::u32({}), ptx_where, {});",
+        engine(in), operands.address(argument(in, 0)), shared(operands.address(argument(in, 1))), bytes,
+        operands.address(argument(in, 3)), reduction);
   if (to == "global")
-    return fmt::format("{}.store_plain(\"{}\", ::inline_ptx::pointer({}), {}, {}, {}, ptx_where);", engine(in), in.opcode,
-                       operands.address(argument(in, 0)), shared(operands.address(argument(in, 1))), bytes, reduction);
+    return fmt::format("{}.store_plain(\"{}\", ::inline_ptx::pointer({}), {}, {}, {}, ptx_where);",
+                       engine(in), in.opcode, operands.address(argument(in, 0)),
+                       shared(operands.address(argument(in, 1))), bytes, reduction);
   return "";
 }
 
@@ -137,52 +160,69 @@ std::string remote_store(const Instruction& in, Operands& operands) {
   std::string code = fmt::format("const {} ptx_v[] = {{{}}}; ", cpp_type(type), list);
   const std::string to = fmt::format("::inline_ptx::u32({})", operands.address(argument(in, 0)));
   const std::string barrier = fmt::format("::inline_ptx::u32({})", operands.address(argument(in, 2)));
-  if (in.root() == "st") return code + fmt::format("::emulator::st_async({}, ptx_v, sizeof ptx_v, {}, ptx_where);", to, barrier);
+  if (in.root() == "st")
+    return code + fmt::format("::emulator::st_async({}, ptx_v, sizeof ptx_v, {}, ptx_where);", to, barrier);
   if (type[0] == 'b') type[0] = 'u';
-  return code + fmt::format("{}.store_remote({{.what = \"{}\", .address = {}, .value = ptx_v, .bytes = sizeof ptx_v, .barrier = {}, .reduction = "
-                            "::emulator::reduction<{}>(::inline_ptx::reduction_kind(\"{}\"))}}, ptx_where);",
-                            engine(in), in.opcode, to, barrier, cpp_type(type), in.parts[in.parts.size() - 2]);
+  return code + fmt::format(
+                    "{}.store_remote({{.what = \"{}\", .address = {}, .value = ptx_v, .bytes = sizeof ptx_v, "
+                    ".barrier = {}, .reduction = "
+                    "::emulator::reduction<{}>(::inline_ptx::reduction_kind(\"{}\"))}}, ptx_where);",
+                    engine(in), in.opcode, to, barrier, cpp_type(type), in.parts[in.parts.size() - 2]);
 }
 
 /// tensormap.replace.tile.FIELD.SPACE.b1024.TYPE [map], {ordinal,} value
 std::string replace(const Instruction& in, Operands& operands) {
-  static const std::map<std::string, std::string> kFields = {
-      {"global_address", "kGlobalAddress"}, {"rank", "kRank"},
-      {"box_dim", "kBoxDim"},               {"global_dim", "kGlobalDim"},
-      {"global_stride", "kGlobalStride"},   {"element_stride", "kElementStride"},
-      {"elemtype", "kElementType"},         {"interleave_layout", "kInterleave"},
-      {"swizzle_mode", "kSwizzle"},         {"fill_mode", "kFill"}};
+  static const std::map<std::string, std::string> kFields = {{"global_address", "kGlobalAddress"},
+                                                             {"rank", "kRank"},
+                                                             {"box_dim", "kBoxDim"},
+                                                             {"global_dim", "kGlobalDim"},
+                                                             {"global_stride", "kGlobalStride"},
+                                                             {"element_stride", "kElementStride"},
+                                                             {"elemtype", "kElementType"},
+                                                             {"interleave_layout", "kInterleave"},
+                                                             {"swizzle_mode", "kSwizzle"},
+                                                             {"fill_mode", "kFill"}};
   const auto field = kFields.find(in.parts.size() > 3 ? in.parts[3] : "");
   if (field == kFields.end()) return "";
   const bool has_ordinal = in.arguments.size() == 3;
   const std::string value = argument(in, has_ordinal ? 2 : 1);
-  return fmt::format("::inline_ptx::tensormap_replace({}, {{\"{}\", ::emulator::MapField::{}, {}, {}, {}}}, ptx_where);",
-                     operands.address(argument(in, 0)), in.opcode, field->second,
-                     has_ordinal ? operands.value(in.arguments[1], "u32") : "0u", operands.value(value, in.type() == "b64" ? "b64" : "u32"),
-                     in.has("shared::cta"));
+  return fmt::format(
+      "::inline_ptx::tensormap_replace({}, {{\"{}\", ::emulator::MapField::{}, {}, {}, {}}}, ptx_where);",
+      operands.address(argument(in, 0)), in.opcode, field->second,
+      has_ordinal ? operands.value(in.arguments[1], "u32") : "0u",
+      operands.value(value, in.type() == "b64" ? "b64" : "u32"), in.has("shared::cta"));
 }
 
 }  // namespace
 
 std::string copy_instruction(const Instruction& in, Operands& operands) {
   const std::string& root = in.root();
-  if (root == "cp" && (in.begins("cp.async.bulk.tensor") || in.begins("cp.reduce.async.bulk.tensor") || in.begins("cp.async.bulk.prefetch.tensor")))
+  if (root == "cp" && (in.begins("cp.async.bulk.tensor") || in.begins("cp.reduce.async.bulk.tensor") ||
+                       in.begins("cp.async.bulk.prefetch.tensor")))
     return bulk_tensor(in, operands);
   if (in.begins("cp.async.bulk.commit_group")) return "::gemm::ptx::cp_async_bulk_commit_group(ptx_where);";
   if (in.begins("cp.async.bulk.wait_group"))
-    return fmt::format("{}.wait({}, {}, ptx_where);", engine(in), operands.value(argument(in, 0), "u32"), in.has("read"));
+    return fmt::format("{}.wait({}, {}, ptx_where);", engine(in), operands.value(argument(in, 0), "u32"),
+                       in.has("read"));
   if (in.begins("cp.async.bulk") || in.begins("cp.reduce.async.bulk")) return bulk(in, operands);
   if (in.begins("cp.async.commit_group")) return "::gemm::ptx::cp_async_commit_group(ptx_where);";
   if (in.begins("cp.async.wait_group"))
-    return fmt::format("::inline_ptx::cp_async_wait_group({}, ptx_where);", operands.value(argument(in, 0), "u32"));
+    return fmt::format("::inline_ptx::cp_async_wait_group({}, ptx_where);",
+                       operands.value(argument(in, 0), "u32"));
   if (in.begins("cp.async.wait_all")) return "::gemm::ptx::cp_async_wait_all(ptx_where);";
   if (in.begins("cp.async.ca") || in.begins("cp.async.cg")) return cp_async(in, operands);
-  if (in.begins("st.async") || in.begins("red.async")) return in.has("release") ? "" : remote_store(in, operands);
+  if (in.begins("st.async") || in.begins("red.async"))
+    return in.has("release") ? "" : remote_store(in, operands);
   if (in.begins("tensormap.replace")) return replace(in, operands);
   if (in.begins("tensormap.cp_fenceproxy")) {
-    const std::string scope = in.has("cta") ? "kCta" : in.has("cluster") ? "kCluster" : in.has("sys") ? "kSys" : "kGpu";
-    return fmt::format("::emulator::tensormap_cp_fenceproxy(::emulator::FenceScope::{}, ::inline_ptx::pointer({}), {}, ptx_where);", scope,
-                       operands.address(argument(in, 0)), shared(operands.address(argument(in, 1))));
+    const std::string scope = in.has("cta")       ? "kCta"
+                              : in.has("cluster") ? "kCluster"
+                              : in.has("sys")     ? "kSys"
+                                                  : "kGpu";
+    return fmt::format(
+        "::emulator::tensormap_cp_fenceproxy(::emulator::FenceScope::{}, ::inline_ptx::pointer({}), {}, "
+        "ptx_where);",
+        scope, operands.address(argument(in, 0)), shared(operands.address(argument(in, 1))));
   }
   return "";
 }

@@ -42,8 +42,8 @@ MemoryForm form_of(const Instruction& in) {
       form.width = static_cast<std::size_t>(part[1] - '0');
     } else if (part == "L2::cache_hint") {
       form.has_hint = true;
-    } else if (part == "param" || part == "param::entry" || part == "param::func" || part == "local" || part == "const" ||
-               part == "async") {
+    } else if (part == "param" || part == "param::entry" || part == "param::func" || part == "local" ||
+               part == "const" || part == "async") {
       throw Untranslated{in.opcode};
     } else if (form.operation.empty() && (in.root() == "atom" || in.root() == "red") && part != "cluster" &&
                part != "gpu" && part != "sys" && part != "noftz" && part.rfind("L", 0) != 0) {
@@ -63,21 +63,28 @@ std::string atomic(const Instruction& in, Operands& operands) {
   if (in.arguments.size() < first + 1 + count) throw Untranslated{in.opcode};
   const std::vector<std::string> sources = operands.vector(in.arguments[first + 1]);
   if (sources.size() != form.width) throw Untranslated{in.opcode};
-  if (form.operation == "and" || form.operation == "or" || form.operation == "xor") type = "u" + type.substr(1);
+  if (form.operation == "and" || form.operation == "or" || form.operation == "xor")
+    type = "u" + type.substr(1);
   const std::string cpp = cpp_type(type);
-  static const std::vector<std::string> kOperations = {"add", "min", "max", "and", "or", "xor", "exch", "cas", "inc", "dec"};
-  if (std::find(kOperations.begin(), kOperations.end(), form.operation) == kOperations.end()) throw Untranslated{in.opcode};
+  static const std::vector<std::string> kOperations = {"add", "min",  "max", "and", "or",
+                                                       "xor", "exch", "cas", "inc", "dec"};
+  if (std::find(kOperations.begin(), kOperations.end(), form.operation) == kOperations.end())
+    throw Untranslated{in.opcode};
   std::string code = fmt::format("const auto ptx_a = {}; ", operands.address(in.arguments[first]));
   std::string results;
   for (std::size_t i = 0; i < sources.size(); ++i) {
     code += fmt::format(
-        "const {0} ptx_b{1} = {2}; const {0} ptx_c{1} = {3}; const {0} ptx_d{1} = ::inline_ptx::atomic<{0}>(\"{4}\", "
-        "{{::inline_ptx::Space::{5}, ::inline_ptx::Order::{6}, ::emulator::Scope::{7}}}, ptx_a + {8} * sizeof({0}), ptx_where, "
-        "[=]({0} ptx_old) {{ return ::inline_ptx::atomic_{9}(ptx_old, ptx_b{1}, ptx_c{1}); }}); (void)ptx_d{1}; ",
+        "const {0} ptx_b{1} = {2}; const {0} ptx_c{1} = {3}; const {0} ptx_d{1} = "
+        "::inline_ptx::atomic<{0}>(\"{4}\", "
+        "{{::inline_ptx::Space::{5}, ::inline_ptx::Order::{6}, ::emulator::Scope::{7}}}, ptx_a + {8} * "
+        "sizeof({0}), ptx_where, "
+        "[=]({0} ptx_old) {{ return ::inline_ptx::atomic_{9}(ptx_old, ptx_b{1}, ptx_c{1}); }}); "
+        "(void)ptx_d{1}; ",
         cpp, i, operands.value(sources[i], type),
-        count == 2 ? operands.value(in.arguments[first + 2], type) : cpp + "{}", in.opcode, form.space, form.order, form.scope, i,
-        form.operation);
-    if (!is_red) results += operands.assign(operands.vector(in.arguments[0]).at(i), fmt::format("ptx_d{}", i));
+        count == 2 ? operands.value(in.arguments[first + 2], type) : cpp + "{}", in.opcode, form.space,
+        form.order, form.scope, i, form.operation);
+    if (!is_red)
+      results += operands.assign(operands.vector(in.arguments[0]).at(i), fmt::format("ptx_d{}", i));
   }
   return code + results;
 }
@@ -86,21 +93,27 @@ std::string load_or_store(const Instruction& in, Operands& operands) {
   const MemoryForm form = form_of(in);
   const std::string cpp = cpp_type(in.type());
   const bool loads = in.root() != "st";
-  const std::size_t bits = std::stoul(in.type().substr(in.type().find_first_of("0123456789"))) * (in.type().back() == '2' && in.type().find('x') != std::string::npos ? 2 : 1);
+  const std::size_t bits = std::stoul(in.type().substr(in.type().find_first_of("0123456789"))) *
+                           (in.type().back() == '2' && in.type().find('x') != std::string::npos ? 2 : 1);
   if (bits * form.width > 128) throw Untranslated{in.opcode};  // 256 bits: Blackwell
   if (in.arguments.size() < 2) throw Untranslated{in.opcode};
   const std::vector<std::string> registers = operands.vector(in.arguments[loads ? 0 : 1]);
   if (registers.size() != form.width) throw Untranslated{in.opcode};
-  const std::string place = fmt::format("{{::inline_ptx::Space::{}, ::inline_ptx::Order::{}, ::emulator::Scope::{}}}, {}, ptx_where",
-                                        form.space, form.order, form.scope, operands.address(in.arguments[loads ? 1 : 0]));
+  const std::string place = fmt::format(
+      "{{::inline_ptx::Space::{}, ::inline_ptx::Order::{}, ::emulator::Scope::{}}}, {}, ptx_where",
+      form.space, form.order, form.scope, operands.address(in.arguments[loads ? 1 : 0]));
   if (loads) {
-    std::string code = fmt::format("const auto ptx_v = ::inline_ptx::load<{}, {}>(\"{}\", {}); ", cpp, form.width, in.opcode, place);
-    for (std::size_t i = 0; i < registers.size(); ++i) code += operands.assign(registers[i], fmt::format("ptx_v.at[{}]", i));
+    std::string code = fmt::format("const auto ptx_v = ::inline_ptx::load<{}, {}>(\"{}\", {}); ", cpp,
+                                   form.width, in.opcode, place);
+    for (std::size_t i = 0; i < registers.size(); ++i)
+      code += operands.assign(registers[i], fmt::format("ptx_v.at[{}]", i));
     return code;
   }
   std::string list;
-  for (const std::string& source : registers) list += (list.empty() ? "" : ", ") + operands.value(source, in.type());
-  return fmt::format("::inline_ptx::store<{}, {}>(\"{}\", {{{{{}}}}}, {});", cpp, form.width, in.opcode, list, place);
+  for (const std::string& source : registers)
+    list += (list.empty() ? "" : ", ") + operands.value(source, in.type());
+  return fmt::format("::inline_ptx::store<{}, {}>(\"{}\", {{{{{}}}}}, {});", cpp, form.width, in.opcode, list,
+                     place);
 }
 
 }  // namespace
@@ -110,7 +123,8 @@ std::string memory_instruction(const Instruction& in, Operands& operands) {
   if ((root == "ld" || root == "ldu" || root == "st") && !in.has("async")) return load_or_store(in, operands);
   if ((root == "atom" || root == "red") && !in.has("async")) return atomic(in, operands);
   if (in.begins("prefetch.tensormap"))
-    return fmt::format("::inline_ptx::prefetch_tensormap(\"{}\", {}, ptx_where);", in.opcode, operands.address(in.arguments.at(0)));
+    return fmt::format("::inline_ptx::prefetch_tensormap(\"{}\", {}, ptx_where);", in.opcode,
+                       operands.address(in.arguments.at(0)));
   if (root == "prefetch" || root == "prefetchu")
     return fmt::format("::inline_ptx::prefetch(\"{}\", {}, {}, ptx_where);", in.opcode, root == "prefetchu",
                        operands.address(in.arguments.at(0)));

@@ -43,7 +43,8 @@ std::string literals(const std::string& text) {
           continue;
         }
         const char escaped = text[++i];
-        if (escaped != '\n') result += escaped == 'n' ? '\n' : escaped == 't' ? '\t' : escaped == 'r' ? '\r' : escaped;
+        if (escaped != '\n')
+          result += escaped == 'n' ? '\n' : escaped == 't' ? '\t' : escaped == 'r' ? '\r' : escaped;
       }
       ++i;
     } else {
@@ -54,7 +55,8 @@ std::string literals(const std::string& text) {
 }
 
 /// Ends of the parts between separators outside brackets, in text whose literals are blank.
-std::vector<std::pair<std::size_t, std::size_t>> parts_of(const std::string& code, std::size_t begin, std::size_t end, char separator) {
+std::vector<std::pair<std::size_t, std::size_t>> parts_of(const std::string& code, std::size_t begin,
+                                                          std::size_t end, char separator) {
   std::vector<std::pair<std::size_t, std::size_t>> result;
   int depth = 0;
   std::size_t start = begin;
@@ -69,18 +71,13 @@ std::vector<std::pair<std::size_t, std::size_t>> parts_of(const std::string& cod
   return result;
 }
 
-/// `[name] "=r"(expression), ...`
+/// `"=r"(expression), ...`
 std::vector<AsmOperand> operands_of(const Preprocessed& source, std::size_t begin, std::size_t end) {
   std::vector<AsmOperand> result;
   for (const auto& [first, last] : parts_of(source.code(), begin, end, ',')) {
-    std::string text = trimmed(source.unmarked().substr(first, last - first));
+    const std::string text = trimmed(source.unmarked().substr(first, last - first));
     if (text.empty()) continue;
     AsmOperand operand;
-    if (text[0] == '[') {
-      const std::size_t close = text.find(']');
-      operand.name = trimmed(text.substr(1, close - 1));
-      text = trimmed(text.substr(close + 1));
-    }
     const std::string code = blanked(text, false);
     const std::size_t open = code.find('(');
     if (open == std::string::npos) throw inline_ptx::Untranslated{"the operand " + text};
@@ -110,7 +107,8 @@ bool is_ptx(const std::string& text, std::vector<std::string>& opcodes) {
 
 }  // namespace
 
-Preprocessed::Preprocessed(std::string text) : text_(std::move(text)), unmarked_(text_) {
+Preprocessed::Preprocessed(std::string text, const std::vector<std::string>& own_folders)
+    : text_(std::move(text)), unmarked_(text_) {
   for (std::size_t at = 0; at < text_.size();) {
     const std::size_t end = std::min(text_.find('\n', at), text_.size());
     if (text_[at] == '#') {
@@ -118,9 +116,14 @@ Preprocessed::Preprocessed(std::string text) : text_(std::move(text)), unmarked_
         const std::string line = text_.substr(at, end - at);
         const std::size_t open = line.find('"');
         const std::size_t close = line.rfind('"');
-        if (open != std::string::npos && close > open)
-          marks_.push_back({at, std::min(end + 1, text_.size()), std::atoi(line.c_str() + 2), line.substr(open + 1, close - open - 1),
-                            line.find(" 3", close) != std::string::npos});
+        if (open != std::string::npos && close > open) {
+          const std::string file = line.substr(open + 1, close - open - 1);
+          const bool is_own =
+              std::any_of(own_folders.begin(), own_folders.end(),
+                          [&](const std::string& folder) { return file.rfind(folder + "/", 0) == 0; });
+          marks_.push_back({at, std::min(end + 1, text_.size()), std::atoi(line.c_str() + 2), file,
+                            is_own || line.find(" 3", close) != std::string::npos});
+        }
       }
       blank(unmarked_, at, end);
     }
@@ -128,12 +131,15 @@ Preprocessed::Preprocessed(std::string text) : text_(std::move(text)), unmarked_
   }
   code_ = blanked(unmarked_, false);
   for (std::size_t i = 0; i < marks_.size(); ++i) {
-    if (marks_[i].is_system) blank(code_, marks_[i].begin, i + 1 < marks_.size() ? marks_[i + 1].begin : code_.size());
+    if (marks_[i].is_system)
+      blank(code_, marks_[i].begin, i + 1 < marks_.size() ? marks_[i + 1].begin : code_.size());
   }
 }
 
 const LineMark* Preprocessed::mark_before(std::size_t at) const {
-  const auto next = std::upper_bound(marks_.begin(), marks_.end(), at, [](std::size_t place, const LineMark& mark) { return place < mark.begin; });
+  const auto next =
+      std::upper_bound(marks_.begin(), marks_.end(), at,
+                       [](std::size_t place, const LineMark& mark) { return place < mark.begin; });
   return next == marks_.begin() ? nullptr : &*(next - 1);
 }
 
@@ -141,7 +147,8 @@ int Preprocessed::line_at(std::size_t at) const {
   const LineMark* mark = mark_before(at);
   const std::size_t begin = mark ? std::min(mark->end, at) : 0;
   return (mark ? mark->line : 1) +
-         static_cast<int>(std::count(text_.begin() + static_cast<std::ptrdiff_t>(begin), text_.begin() + static_cast<std::ptrdiff_t>(at), '\n'));
+         static_cast<int>(std::count(text_.begin() + static_cast<std::ptrdiff_t>(begin),
+                                     text_.begin() + static_cast<std::ptrdiff_t>(at), '\n'));
 }
 
 std::string Preprocessed::place(std::size_t at) const {
@@ -158,7 +165,8 @@ std::vector<PtxStatement> ptx_statements(const Preprocessed& source) {
   const std::string& code = source.code();
   std::vector<std::size_t> places;
   for (const char* word : {"asm", "__asm__", "__asm"}) {
-    for (std::size_t at = find_word(code, word); at != std::string::npos; at = find_word(code, word, at + 1)) places.push_back(at);
+    for (std::size_t at = find_word(code, word); at != std::string::npos; at = find_word(code, word, at + 1))
+      places.push_back(at);
   }
   std::sort(places.begin(), places.end());
   std::vector<PtxStatement> result;

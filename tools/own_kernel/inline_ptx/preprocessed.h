@@ -20,7 +20,8 @@ struct LineMark {
 /// literals, comments and headers of the system.
 class Preprocessed {
  public:
-  explicit Preprocessed(std::string text);
+  /// `own_folders`: of headers of the emulator, which are left alone like the system's.
+  explicit Preprocessed(std::string text, const std::vector<std::string>& own_folders = {});
 
   const std::string& text() const { return text_; }
   /// As long as the text, with blanks for what is not to be looked at.

@@ -23,10 +23,10 @@ struct Instruction {
 enum class PieceKind { kOpen, kClose, kLabel, kRegisters, kInstruction };
 struct Piece {
   PieceKind kind;
-  std::string label;                // kLabel
-  std::string type;                 // kRegisters: "b32"
-  std::vector<std::string> names;   // kRegisters
-  Instruction instruction;          // kInstruction
+  std::string label;               // kLabel
+  std::string type;                // kRegisters: "b32"
+  std::vector<std::string> names;  // kRegisters
+  Instruction instruction;         // kInstruction
 };
 
 /// Throws Untranslated where the text is no PTX that is understood.

@@ -44,8 +44,7 @@ const std::map<std::string, std::string>& special_registers() {
                                          std::pair{"ctaid", "blockIdx"}, std::pair{"nctaid", "gridDim"}})
         result[fmt::format("{}.{}", name, axis)] = fmt::format("::{}.{}", object, axis);
       for (const char* name : {"clusterid", "nclusterid", "cluster_ctaid", "cluster_nctaid"})
-        result[fmt::format("{}.{}", name, axis)] =
-            fmt::format("::cuda::ptx::get_sreg_{}_{}()", name, axis);
+        result[fmt::format("{}.{}", name, axis)] = fmt::format("::cuda::ptx::get_sreg_{}_{}()", name, axis);
     }
     return result;
   }();
@@ -94,8 +93,9 @@ std::string declaration(const AsmOperand& operand, std::size_t number, bool is_o
   const std::string& value = operand.expression;
   if (is_output) return fmt::format("auto& ptx_{0} = ({1}); (void)ptx_{0}; ", number, value);
   if (is_bound) return fmt::format("const auto& ptx_{0} = ({1}); (void)ptx_{0}; ", number, value);
-  static const std::map<std::string, std::string> kTypes = {
-      {"r", "u32"}, {"l", "u64"}, {"h", "u16"}, {"f", "float"}, {"d", "double"}, {"q", "u128"}, {"b", "bool"}};
+  static const std::map<std::string, std::string> kTypes = {{"r", "u32"},   {"l", "u64"},    {"h", "u16"},
+                                                            {"f", "float"}, {"d", "double"}, {"q", "u128"},
+                                                            {"b", "bool"}};
   if (const auto found = kTypes.find(constraint); found != kTypes.end()) {
     const char* space = found->second == "float" || found->second == "double" || found->second == "bool"
                             ? ""
@@ -104,7 +104,8 @@ std::string declaration(const AsmOperand& operand, std::size_t number, bool is_o
                        found->second);
   }
   if (constraint.find_first_of("niC") != std::string::npos)
-    return fmt::format("constexpr auto ptx_{0} = ::inline_ptx::immediate({1}); (void)ptx_{0}; ", number, value);
+    return fmt::format("constexpr auto ptx_{0} = ::inline_ptx::immediate({1}); (void)ptx_{0}; ", number,
+                       value);
   throw Untranslated{fmt::format("an operand \"{}\"", operand.constraint)};
 }
 
@@ -167,21 +168,11 @@ void Operands::declare(const std::string& name, const std::string& type) {
 }
 
 std::size_t Operands::number_of(const std::string& operand) const {
-  const std::size_t count = statement_.outputs.size() + statement_.inputs.size();
-  if (operand.rfind("%[", 0) == 0) {
-    const std::string wanted = operand.substr(2, operand.size() - 3);
-    for (std::size_t i = 0; i < count; ++i) {
-      const AsmOperand& candidate = i < statement_.outputs.size()
-                                        ? statement_.outputs[i]
-                                        : statement_.inputs[i - statement_.outputs.size()];
-      if (candidate.name == wanted) return i;
-    }
-  } else if (operand.size() > 1 && operand[0] == '%' &&
-             operand.find_first_not_of("0123456789", 1) == std::string::npos) {
-    const std::size_t number = std::stoul(operand.substr(1));
-    if (number < count) return number;
-  }
-  return std::string::npos;
+  if (operand.size() < 2 || operand[0] != '%' ||
+      operand.find_first_not_of("0123456789", 1) != std::string::npos)
+    return std::string::npos;
+  const std::size_t number = std::stoul(operand.substr(1));
+  return number < statement_.outputs.size() + statement_.inputs.size() ? number : std::string::npos;
 }
 
 std::string Operands::name(const std::string& operand) {
@@ -229,7 +220,8 @@ std::string Operands::assign(const std::string& operand, const std::string& expr
 
 std::string Operands::bound(const std::string& operand) {
   const std::size_t number = number_of(operand);
-  if (number == std::string::npos) throw Untranslated{"the operand " + operand + ", which is no operand of the statement"};
+  if (number == std::string::npos)
+    throw Untranslated{"the operand " + operand + ", which is no operand of the statement"};
   if (number >= statement_.outputs.size()) bound_.insert(number);
   return fmt::format("ptx_{}", number);
 }
@@ -241,9 +233,11 @@ std::string Operands::label(const std::string& name) {
 }
 
 std::string translate(const AsmStatement& statement) {
-  const std::string where = "const ::emulator::Where ptx_where = ::emulator::Where::here(); (void)ptx_where; ";
+  const std::string where =
+      "const ::emulator::Where ptx_where = ::emulator::Where::here(); (void)ptx_where; ";
   const std::vector<Piece> pieces = parse_ptx(statement.text);
-  if (pieces.empty()) return "{ __asm__ __volatile__(\"\" ::: \"memory\"); }";  // a word to the compiler alone
+  if (pieces.empty())
+    return "{ __asm__ __volatile__(\"\" ::: \"memory\"); }";  // a word to the compiler alone
   Operands operands(statement);
   std::string body;
   for (const Piece& piece : pieces) {
@@ -262,7 +256,8 @@ std::string translate(const AsmStatement& statement) {
         break;
       case PieceKind::kInstruction: {
         const Instruction& instruction = piece.instruction;
-        if (!instruction.guard.empty()) body += fmt::format("if ({}) ", operands.value(instruction.guard, "pred"));
+        if (!instruction.guard.empty())
+          body += fmt::format("if ({}) ", operands.value(instruction.guard, "pred"));
         body += "{ " + call_of(instruction, operands) + " } ";
         break;
       }

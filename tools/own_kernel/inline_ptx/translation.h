@@ -10,9 +10,8 @@
 
 namespace emulate::inline_ptx {
 
-/// An operand of an asm statement: [name] "constraint" (expression)
+/// An operand of an asm statement: "constraint" (expression)
 struct AsmOperand {
-  std::string name;
   std::string constraint;
   std::string expression;
 };

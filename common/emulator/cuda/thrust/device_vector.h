@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "../cuda_runtime.h"
-#include "host_vector.h"
+#include "cuda_runtime.h"
+#include "thrust/host_vector.h"
 
 namespace thrust {
 
@@ -29,12 +29,15 @@ template <typename T>
 class device_vector {
  public:
   device_vector() = default;
-  explicit device_vector(std::size_t count, const T& value = T()) : device_vector(std::vector<T>(count, value)) {}
+  explicit device_vector(std::size_t count, const T& value = T())
+      : device_vector(std::vector<T>(count, value)) {}
   device_vector(const std::vector<T>& values) {  // NOLINT(google-explicit-constructor): as Thrust has it
     *this = values;
   }
   device_vector(const device_vector& other) : device_vector(static_cast<std::vector<T>>(other)) {}
-  device_vector(device_vector&& other) noexcept { std::swap(memory_, other.memory_), std::swap(count_, other.count_); }
+  device_vector(device_vector&& other) noexcept {
+    std::swap(memory_, other.memory_), std::swap(count_, other.count_);
+  }
   ~device_vector() { cudaFree(memory_); }
 
   device_vector& operator=(const std::vector<T>& values) {

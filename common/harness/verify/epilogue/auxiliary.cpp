@@ -1234,30 +1234,15 @@ void of_other_inputs(AuxImage& image, const AuxRules& rules, const gemm::TileSha
   image.tensor = correct_image(other).tensor;
 }
 
-void aux_write_behind(AuxImage& image, const AuxRules&, const gemm::TileShape&) {
-  image.after.front() ^= 1;
-}
-void aux_write_in_front(AuxImage& image, const AuxRules&, const gemm::TileShape&) {
-  image.before.back() ^= 1;
-}
-void aux_write_behind_tensor(AuxImage& image, const AuxRules&, const gemm::TileShape&) {
-  image.tensor_after.front() ^= 1;
-}
-void aux_write_in_front_of_tensor(AuxImage& image, const AuxRules&, const gemm::TileShape&) {
-  image.tensor_before.back() ^= 1;
-}
-void aux_clobber_a(AuxImage& image, const AuxRules&, const gemm::TileShape&) {
-  image.a[image.a.size() / 2].bits ^= 1;
-}
-void aux_clobber_b(AuxImage& image, const AuxRules&, const gemm::TileShape&) {
-  image.b[image.b.size() / 2].bits ^= 1;
-}
-void aux_clobber_bias(AuxImage& image, const AuxRules&, const gemm::TileShape&) {
-  image.bias[image.bias.size() / 2].bits ^= 1;
-}
-void aux_clobber_tensor(AuxImage& image, const AuxRules&, const gemm::TileShape&) {
-  image.tensor[image.tensor.size() / 2] ^= 1;
-}
+using AuxDamage = decltype(AuxFault::damage);
+constexpr AuxDamage aux_write_behind = flip_bit<&AuxImage::after, Place::kFirst>;
+constexpr AuxDamage aux_write_in_front = flip_bit<&AuxImage::before, Place::kLast>;
+constexpr AuxDamage aux_write_behind_tensor = flip_bit<&AuxImage::tensor_after, Place::kFirst>;
+constexpr AuxDamage aux_write_in_front_of_tensor = flip_bit<&AuxImage::tensor_before, Place::kLast>;
+constexpr AuxDamage aux_clobber_a = flip_bit<&AuxImage::a, Place::kMiddle>;
+constexpr AuxDamage aux_clobber_b = flip_bit<&AuxImage::b, Place::kMiddle>;
+constexpr AuxDamage aux_clobber_bias = flip_bit<&AuxImage::bias, Place::kMiddle>;
+constexpr AuxDamage aux_clobber_tensor = flip_bit<&AuxImage::tensor, Place::kMiddle>;
 
 void change_lowest_bit(float& value) {
   std::uint32_t bits = 0;
@@ -1323,12 +1308,8 @@ void reduced_with_padding(AuxImage& image, const AuxRules& rules, const gemm::Ti
 void reduced_neighbours(AuxImage& image, const AuxRules&, const gemm::TileShape&) {
   std::rotate(image.reduced.begin(), image.reduced.begin() + 1, image.reduced.end());
 }
-void write_in_front_of_reduced(AuxImage& image, const AuxRules&, const gemm::TileShape&) {
-  image.reduced_before.back() ^= 1;
-}
-void write_behind_reduced(AuxImage& image, const AuxRules&, const gemm::TileShape&) {
-  image.reduced_after.front() ^= 1;
-}
+constexpr AuxDamage write_in_front_of_reduced = flip_bit<&AuxImage::reduced_before, Place::kLast>;
+constexpr AuxDamage write_behind_reduced = flip_bit<&AuxImage::reduced_after, Place::kFirst>;
 
 /// Those of a reduction.
 void add_reduced_faults(std::vector<AuxFault>& faults, const gemm::Epilogue& epilogue) {

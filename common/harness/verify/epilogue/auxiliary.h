@@ -12,6 +12,7 @@
 #include "gemm/problem/types.h"
 #include "harness/verify/epilogue/epilogue.h"
 #include "harness/verify/epilogue/reductions.h"
+#include "harness/verify/fault.h"
 #include "harness/verify/inputs/input_value.h"
 #include "harness/verify/verify.h"
 
@@ -109,15 +110,8 @@ AuxImage correct_image(const AuxRules& rules);
 CheckResult verify(const AuxRules& rules, const AuxImage& image, const AuxAcceptance& acceptance,
                    const gemm::TileShape& tile);
 
-/// Ways to damage an image, each with the check that must reject it and a phrase that its report must have.
-struct AuxFault {
-  std::string name;
-  std::string check;
-  std::string phrase;
-  bool exact_only = false;
-  void (*damage)(AuxImage& image, const AuxRules& rules, const gemm::TileShape& tile) = nullptr;
-};
-/// Those that an epilogue can have.
+/// Ways to damage an image: those that an epilogue can have.
+using AuxFault = Fault<void (*)(AuxImage& image, const AuxRules& rules, const gemm::TileShape& tile)>;
 std::vector<AuxFault> aux_faults(const gemm::Epilogue& epilogue, gemm::Type d = gemm::Type::kBf16);
 
 }  // namespace harness

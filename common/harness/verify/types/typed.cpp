@@ -1330,72 +1330,49 @@ void weights_of_the_next_thread(TypedImage& image, const TypedRules& rules, cons
     std::rotate(other.b.begin(), other.b.begin() + 16, other.b.end());
   });
 }
-void weights_clobber_scales(TypedImage& image, const TypedRules&, const gemm::TileShape&) {
-  image.group_scales.back() ^= 1;
-}
 
 void typed_old_result(TypedImage& image, const TypedRules& rules, const gemm::TileShape&) {
   image.d = correct_image(typed_rules(rules.shape(), rules.types, rules.a.pattern, rules.a.seed + 1)).d;
 }
 
-void typed_write_behind(TypedImage& image, const TypedRules&, const gemm::TileShape&) {
-  image.after.front() ^= 1;
-}
-void typed_write_in_front(TypedImage& image, const TypedRules&, const gemm::TileShape&) {
-  image.before.back() ^= 1;
-}
-void typed_clobber_a(TypedImage& image, const TypedRules&, const gemm::TileShape&) {
-  image.a[image.a.size() / 2] ^= 1;
-}
-void typed_clobber_b(TypedImage& image, const TypedRules&, const gemm::TileShape&) {
-  image.b[image.b.size() / 2] ^= 1;
-}
-
 }  // namespace
 
-const std::vector<TypedFault>& typed_faults() {
-  using enum TypedFault::Needs;
-  static const std::vector<TypedFault> kFaults{
-      {"missing last tile", kNeverWritten, false, typed_miss_tile},
-      {"missing last 32 bytes of K", kValue, true, typed_miss_slab},
-      {"one bit of one element", kValue, true, typed_step_once},
-      {"scales not applied", kValue, true, typed_unscaled, kMatrixScales},
-      {"scales applied twice", kValue, true, typed_scaled_twice, kMatrixScales},
-      {"scales of blocks not applied", kValue, true, typed_blocks_unscaled, kBlockScales},
-      {"A's scales of the next block", kValue, true, typed_next_block_a, kBlockScales},
-      {"B's scales of the next block", kValue, true, typed_next_block_b, kBlockScales},
-      {"A's scales of other rows", kValue, true, typed_other_row, kBlockScales},
-      {"a scale that is NaN", kNan, false, typed_nan_scale, kBlockScales},
-      {"A read the other way round", kValue, true, typed_a_other_way},
-      {"B read the other way round", kValue, true, typed_b_other_way, kUnpacked},
-      {"scales of the next group", kValue, true, weights_next_scale, kWeights},
-      {"weights not scaled", kValue, true, weights_unscaled, kWeights},
-      {"weights without their offset", kValue, true, weights_other_sign, kWeights},
-      {"weights of two registers exchanged", kValue, true, weights_nibbles_exchanged, kWeights},
-      {"weights of the next thread", kValue, true, weights_of_the_next_thread, kWeights},
-      {"scales overwritten", kInputB, false, weights_clobber_scales, kWeights},
-      {"the result of other inputs", kValue, false, typed_old_result},
-      {"a byte after D", kGuardAfter, false, typed_write_behind},
-      {"a byte before D", kGuardBefore, false, typed_write_in_front},
-      {"A overwritten", kInputA, false, typed_clobber_a},
-      {"B overwritten", kInputB, false, typed_clobber_b}};
-  return kFaults;
-}
-
-bool applies(const TypedFault& fault, const Types& types) {
-  switch (fault.needs) {
-    case TypedFault::Needs::kMatrixScales:
-      return types.are_k_major() && !types.have_blocks() && !types.has_weights();
-    case TypedFault::Needs::kBlockScales:
-      return types.have_blocks();
-    case TypedFault::Needs::kUnpacked:
-      return !types.has_weights();
-    case TypedFault::Needs::kWeights:
-      return types.has_weights();
-    case TypedFault::Needs::kAny:
-      break;
+std::vector<TypedFault> typed_faults(const Types& types) {
+  std::vector<TypedFault> faults;
+  const auto add = [&](const char* name, const char* check, bool exact_only,
+                       decltype(TypedFault::damage) damage) {
+    faults.push_back({name, check, "", exact_only, damage});
+  };
+  add("missing last tile", kNeverWritten, false, typed_miss_tile);
+  add("missing last 32 bytes of K", kValue, true, typed_miss_slab);
+  add("one bit of one element", kValue, true, typed_step_once);
+  add("A read the other way round", kValue, true, typed_a_other_way);
+  add("the result of other inputs", kValue, false, typed_old_result);
+  add("a byte after D", kGuardAfter, false, flip_bit<&TypedImage::after, Place::kFirst>);
+  add("a byte before D", kGuardBefore, false, flip_bit<&TypedImage::before, Place::kLast>);
+  add("A overwritten", kInputA, false, flip_bit<&TypedImage::a, Place::kMiddle>);
+  add("B overwritten", kInputB, false, flip_bit<&TypedImage::b, Place::kMiddle>);
+  if (types.have_blocks()) {
+    add("scales of blocks not applied", kValue, true, typed_blocks_unscaled);
+    add("A's scales of the next block", kValue, true, typed_next_block_a);
+    add("B's scales of the next block", kValue, true, typed_next_block_b);
+    add("A's scales of other rows", kValue, true, typed_other_row);
+    add("a scale that is NaN", kNan, false, typed_nan_scale);
+  } else if (types.are_k_major() && !types.has_weights()) {
+    add("scales not applied", kValue, true, typed_unscaled);
+    add("scales applied twice", kValue, true, typed_scaled_twice);
   }
-  return true;
+  if (!types.has_weights()) {
+    add("B read the other way round", kValue, true, typed_b_other_way);
+    return faults;
+  }
+  add("scales of the next group", kValue, true, weights_next_scale);
+  add("weights not scaled", kValue, true, weights_unscaled);
+  add("weights without their offset", kValue, true, weights_other_sign);
+  add("weights of two registers exchanged", kValue, true, weights_nibbles_exchanged);
+  add("weights of the next thread", kValue, true, weights_of_the_next_thread);
+  add("scales overwritten", kInputB, false, flip_bit<&TypedImage::group_scales, Place::kLast>);
+  return faults;
 }
 
 }  // namespace harness

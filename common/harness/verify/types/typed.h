@@ -9,6 +9,7 @@
 #include "gemm/problem/gemm.h"
 #include "gemm/problem/step.h"
 #include "gemm/problem/types.h"
+#include "harness/verify/fault.h"
 #include "harness/verify/inputs/input_value.h"
 #include "harness/verify/verify.h"
 
@@ -115,18 +116,8 @@ TypedImage correct_image(const TypedRules& rules);
 CheckResult verify(const TypedRules& rules, const TypedImage& image, const TypedAcceptance& acceptance,
                    const gemm::TileShape& tile);
 
-/// Ways to damage an image, each with the check that must reject it.
-struct TypedFault {
-  std::string name;
-  std::string check;
-  bool exact_only = false;
-  void (*damage)(TypedImage& image, const TypedRules& rules, const gemm::TileShape& tile) = nullptr;
-  /// kUnpacked: a B that is not packed as weights are.
-  enum class Needs { kAny, kMatrixScales, kBlockScales, kUnpacked, kWeights };
-  Needs needs = Needs::kAny;
-};
-/// Whether results of these types can be damaged so.
-bool applies(const TypedFault& fault, const gemm::Types& types);
-const std::vector<TypedFault>& typed_faults();
+/// Ways to damage an image of a product of these types.
+using TypedFault = Fault<void (*)(TypedImage& image, const TypedRules& rules, const gemm::TileShape& tile)>;
+std::vector<TypedFault> typed_faults(const gemm::Types& types);
 
 }  // namespace harness

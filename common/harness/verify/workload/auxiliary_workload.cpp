@@ -6,26 +6,13 @@
 #include <vector>
 
 #include "harness/backend/backend.h"
-#include "harness/backend/device_reference.h"
 #include "harness/backend/emulator_control.h"
 #include "harness/base/problem.h"
 #include "harness/verify/inputs.h"
-#include "harness/verify/workload/device_buffer.h"
+#include "harness/verify/workload/guarded_buffer.h"
 
 namespace harness {
 namespace {
-
-template <typename Element>
-void put(void* device, const std::vector<Element>& host) {
-  if (!host.empty()) copy_to_device(device, host.data(), host.size() * sizeof(Element));
-}
-
-template <typename Element>
-std::vector<Element> get(const void* device, std::size_t bytes) {
-  std::vector<Element> host(bytes / sizeof(Element));
-  if (!host.empty()) copy_to_host(host.data(), device, bytes);
-  return host;
-}
 
 std::size_t elements_of(const InputRule& rule) {
   return static_cast<std::size_t>(gemm::offset(rule.rows, 0, rule.columns));
@@ -35,55 +22,32 @@ std::size_t elements_of(const InputRule& rule) {
 
 AuxWorkload::AuxWorkload(const gemm::Shape& shape, Pattern pattern, std::uint64_t seed,
                          const gemm::Epilogue& epilogue, int pitch, int offset, int bias_length, gemm::Type d)
-    : rules_(aux_rules(shape, pattern, seed, epilogue, pitch, bias_length, d)),
-      offset_(gemm::is_mask(epilogue.auxiliary) ? offset / 8 : 2 * offset) {
+    : rules_(aux_rules(shape, pattern, seed, epilogue, pitch, bias_length, d)) {
   constexpr std::size_t kSize = sizeof(gemm::bf16);
   a_ = std::make_unique<DeviceBuffer>(kSize * elements_of(rules_.base.a), "A");
   b_ = std::make_unique<DeviceBuffer>(kSize * elements_of(rules_.base.b), "B");
   if (rules_.base.bias.rows > 0)
     bias_ = std::make_unique<DeviceBuffer>(kSize * elements_of(rules_.base.bias), "bias");
   if (d != gemm::Type::kBf16) scales_ = std::make_unique<DeviceBuffer>(3 * sizeof(float), "scales");
-  guarded_d_ = std::make_unique<DeviceBuffer>(d_bytes() + 2 * kGuardBytes, "D");
-  guarded_tensor_ = std::make_unique<DeviceBuffer>(
-      rules_.tensor_bytes() + static_cast<std::size_t>(offset_) + 2 * kGuardBytes, "auxiliary tensor");
-  guarded_reduced_ =
-      std::make_unique<DeviceBuffer>(reduced_bytes() + 2 * kGuardBytes, "result of the reduction");
+  d_ = std::make_unique<GuardedBuffer>(
+      static_cast<std::size_t>(gemm::bytes_of(d) * gemm::offset(shape.m, 0, rules_.columns_of_d())), "D");
+  tensor_ = std::make_unique<GuardedBuffer>(
+      rules_.tensor_bytes(), "auxiliary tensor",
+      static_cast<std::size_t>(gemm::is_mask(epilogue.auxiliary) ? offset / 8 : 2 * offset));
+  reduced_ = std::make_unique<GuardedBuffer>(
+      sizeof(float) * static_cast<std::size_t>(gemm::reduced_elements(epilogue.reduction, shape)),
+      "result of the reduction");
   fill_inputs();
   poison();
-  device_off_limits(guarded_reduced_->bytes(), kGuardBytes);
-  device_off_limits(reduced() + reduced_bytes(), kGuardBytes);
-  device_off_limits(guarded_d_->bytes(), kGuardBytes);
-  device_off_limits(this->d() + d_bytes(), kGuardBytes);
-  device_off_limits(guarded_tensor_->bytes(), kGuardBytes);
-  device_off_limits(tensor() + rules_.tensor_bytes(), kGuardBytes);
 }
 AuxWorkload::~AuxWorkload() = default;
 
-std::size_t AuxWorkload::d_bytes() const {
-  return static_cast<std::size_t>(gemm::bytes_of(rules_.d)) *
-         static_cast<std::size_t>(gemm::offset(rules_.base.a.rows, 0, rules_.columns_of_d()));
-}
-std::uint8_t* AuxWorkload::d() const {
-  return guarded_d_->bytes() + kGuardBytes;
-}
-std::uint8_t* AuxWorkload::tensor() const {
-  return guarded_tensor_->bytes() + kGuardBytes + offset_;
-}
-
-std::size_t AuxWorkload::reduced_bytes() const {
-  return sizeof(float) *
-         static_cast<std::size_t>(gemm::reduced_elements(rules_.epilogue().reduction, rules_.shape()));
-}
-std::uint8_t* AuxWorkload::reduced() const {
-  return guarded_reduced_->bytes() + kGuardBytes;
-}
-
 void AuxWorkload::fill_inputs() {
-  put(a_->bytes(), host_input(rules_.base.a));
-  put(b_->bytes(), host_input(rules_.base.b));
-  if (bias_) put(bias_->bytes(), host_input(rules_.base.bias));
-  if (gemm::is_read(rules_.epilogue().auxiliary)) put(tensor(), aux_input(rules_));
-  if (scales_) put(scales_->bytes(), std::vector<float>{1, 1, rules_.d_scale});
+  write_device(a_->bytes(), host_input(rules_.base.a));
+  write_device(b_->bytes(), host_input(rules_.base.b));
+  if (bias_) write_device(bias_->bytes(), host_input(rules_.base.bias));
+  if (gemm::is_read(rules_.epilogue().auxiliary)) write_device(tensor_->bytes(), aux_input(rules_));
+  if (scales_) write_device(scales_->bytes(), std::vector<float>{1, 1, rules_.d_scale});
 }
 
 AuxRules AuxWorkload::rules_of(const gemm::Epilogue& epilogue) const {
@@ -104,14 +68,14 @@ gemm::Problem AuxWorkload::problem(const gemm::Epilogue& epilogue) const {
   rules_of(epilogue);
   gemm::Problem problem;
   static_cast<gemm::Gemm&>(problem) = {rules_.shape(), a_->elements(), b_->elements(),
-                                       reinterpret_cast<gemm::bf16*>(d())};
+                                       reinterpret_cast<gemm::bf16*>(d_->bytes())};
   problem.epilogue = epilogue;
   problem.bias = bias_ ? bias_->elements() : nullptr;
   problem.bias_length = rules_.base.bias.columns;
-  if (rules_.pitch > 0) problem.auxiliary = tensor();
+  if (rules_.pitch > 0) problem.auxiliary = tensor_->bytes();
   problem.auxiliary_pitch = rules_.pitch;
-  problem.reduced_length = static_cast<int>(reduced_bytes() / sizeof(float));
-  if (problem.reduced_length > 0) problem.reduced = reinterpret_cast<float*>(reduced());
+  problem.reduced_length = static_cast<int>(reduced_->size() / sizeof(float));
+  if (problem.reduced_length > 0) problem.reduced = reinterpret_cast<float*>(reduced_->bytes());
   problem.types.d = rules_.d;
   if (scales_) problem.scales = reinterpret_cast<const float*>(scales_->bytes());
   return problem;
@@ -125,19 +89,14 @@ void AuxWorkload::use_inputs(std::uint64_t seed) {
 }
 
 void AuxWorkload::poison() {
-  put(guarded_d_->bytes(), guard_band());
-  fill_device(d(), kPoisonByte, d_bytes());
-  put(d() + d_bytes(), guard_band());
-  put(guarded_tensor_->bytes(), guard_band());
-  put(tensor() + rules_.tensor_bytes(), guard_band());
-  put(guarded_reduced_->bytes(), guard_band());
-  put(reduced() + reduced_bytes(), guard_band());
-  if (reduced_bytes() > 0) fill_device(reduced(), kPoisonByte, reduced_bytes());
+  for (const GuardedBuffer* buffer : {d_.get(), tensor_.get(), reduced_.get()}) buffer->repair_guards();
+  fill_device(d_->bytes(), kPoisonByte, d_->size());
+  if (reduced_->size() > 0) fill_device(reduced_->bytes(), kPoisonByte, reduced_->size());
   const gemm::Auxiliary auxiliary = rules_.epilogue().auxiliary;
   if (!gemm::is_written(auxiliary)) return;
-  std::vector<std::uint8_t> bytes(rules_.tensor_bytes());
+  std::vector<std::uint8_t> bytes(tensor_->size());
   for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = aux_poison(auxiliary, i);
-  put(tensor(), bytes);
+  write_device(tensor_->bytes(), bytes);
 }
 
 CheckResult AuxWorkload::check(const gemm::TileShape& tile, const gemm::Epilogue& epilogue,
@@ -161,46 +120,46 @@ CheckResult AuxWorkload::check(const gemm::TileShape& tile, const gemm::Epilogue
 AuxImage AuxWorkload::image() const {
   constexpr std::size_t kSize = sizeof(gemm::bf16);
   AuxImage image;
-  image.a = get<gemm::bf16>(a_->bytes(), kSize * elements_of(rules_.base.a));
-  image.b = get<gemm::bf16>(b_->bytes(), kSize * elements_of(rules_.base.b));
-  if (bias_) image.bias = get<gemm::bf16>(bias_->bytes(), kSize * elements_of(rules_.base.bias));
-  image.before = get<std::uint8_t>(guarded_d_->bytes(), kGuardBytes);
+  image.a = read_device<gemm::bf16>(a_->bytes(), kSize * elements_of(rules_.base.a));
+  image.b = read_device<gemm::bf16>(b_->bytes(), kSize * elements_of(rules_.base.b));
+  if (bias_) image.bias = read_device<gemm::bf16>(bias_->bytes(), kSize * elements_of(rules_.base.bias));
+  image.before = d_->read_before();
   if (rules_.d == gemm::Type::kBf16) {
-    image.d = get<gemm::bf16>(d(), d_bytes());
+    image.d = read_device<gemm::bf16>(d_->bytes(), d_->size());
   } else {
-    for (const std::uint8_t bits : get<std::uint8_t>(d(), d_bytes()))
+    for (const std::uint8_t bits : read_device<std::uint8_t>(d_->bytes(), d_->size()))
       image.d.push_back(bits == kPoisonByte ? kPoison : gemm::to_bf16(gemm::to_float(gemm::e4m3{bits})));
   }
-  image.after = get<std::uint8_t>(d() + d_bytes(), kGuardBytes);
-  image.tensor_before = get<std::uint8_t>(guarded_tensor_->bytes(), kGuardBytes);
-  image.tensor = get<std::uint8_t>(tensor(), rules_.tensor_bytes());
-  image.tensor_after = get<std::uint8_t>(tensor() + rules_.tensor_bytes(), kGuardBytes);
-  image.reduced_before = get<std::uint8_t>(guarded_reduced_->bytes(), kGuardBytes);
-  image.reduced = get<float>(reduced(), reduced_bytes());
-  image.reduced_after = get<std::uint8_t>(reduced() + reduced_bytes(), kGuardBytes);
+  image.after = d_->read_after();
+  image.tensor_before = tensor_->read_before();
+  image.tensor = read_device<std::uint8_t>(tensor_->bytes(), tensor_->size());
+  image.tensor_after = tensor_->read_after();
+  image.reduced_before = reduced_->read_before();
+  image.reduced = read_device<float>(reduced_->bytes(), reduced_->size());
+  image.reduced_after = reduced_->read_after();
   return image;
 }
 
 void AuxWorkload::restore(const AuxImage& image) {
-  put(a_->bytes(), image.a);
-  put(b_->bytes(), image.b);
-  if (bias_) put(bias_->bytes(), image.bias);
-  put(guarded_d_->bytes(), image.before);
+  write_device(a_->bytes(), image.a);
+  write_device(b_->bytes(), image.b);
+  if (bias_) write_device(bias_->bytes(), image.bias);
+  write_device(d_->before(), image.before);
   if (rules_.d == gemm::Type::kBf16) {
-    put(d(), image.d);
+    write_device(d_->bytes(), image.d);
   } else {
     std::vector<std::uint8_t> bytes;
     for (const gemm::bf16 one : image.d)
       bytes.push_back(one.bits == kPoison.bits ? kPoisonByte : gemm::to_e4m3(gemm::to_float(one)).bits);
-    put(d(), bytes);
+    write_device(d_->bytes(), bytes);
   }
-  put(d() + d_bytes(), image.after);
-  put(guarded_tensor_->bytes(), image.tensor_before);
-  put(tensor(), image.tensor);
-  put(tensor() + rules_.tensor_bytes(), image.tensor_after);
-  put(guarded_reduced_->bytes(), image.reduced_before);
-  put(reduced(), image.reduced);
-  put(reduced() + reduced_bytes(), image.reduced_after);
+  write_device(d_->after(), image.after);
+  write_device(tensor_->before(), image.tensor_before);
+  write_device(tensor_->bytes(), image.tensor);
+  write_device(tensor_->after(), image.tensor_after);
+  write_device(reduced_->before(), image.reduced_before);
+  write_device(reduced_->bytes(), image.reduced);
+  write_device(reduced_->after(), image.reduced_after);
 }
 
 std::int64_t aux_workload_bytes(const gemm::Shape& shape, const gemm::Epilogue& epilogue, int pitch) {

@@ -12,6 +12,7 @@
 namespace harness {
 
 class DeviceBuffer;
+class GuardedBuffer;
 
 /// Owns A, B, the bias, and between guard bands D, the auxiliary tensor, and what a reduction writes. The
 /// methods are Workload's.
@@ -38,21 +39,15 @@ class AuxWorkload {
  private:
   void fill_inputs();
   AuxRules rules_of(const gemm::Epilogue& epilogue) const;
-  std::size_t d_bytes() const;
-  std::uint8_t* d() const;
-  std::uint8_t* tensor() const;
-  std::size_t reduced_bytes() const;
-  std::uint8_t* reduced() const;
 
   AuxRules rules_;
-  int offset_;
   std::unique_ptr<DeviceBuffer> a_;
   std::unique_ptr<DeviceBuffer> b_;
   std::unique_ptr<DeviceBuffer> bias_;
-  std::unique_ptr<DeviceBuffer> scales_;           // [3], of a D that is scaled
-  std::unique_ptr<DeviceBuffer> guarded_d_;        // guard band, D, guard band
-  std::unique_ptr<DeviceBuffer> guarded_tensor_;   // the same of the auxiliary tensor
-  std::unique_ptr<DeviceBuffer> guarded_reduced_;  // the same of what a reduction writes
+  std::unique_ptr<DeviceBuffer> scales_;  // [3], of a D that is scaled
+  std::unique_ptr<GuardedBuffer> d_;
+  std::unique_ptr<GuardedBuffer> tensor_;
+  std::unique_ptr<GuardedBuffer> reduced_;  // what a reduction writes
   // By seed, epilogue, and what an opponent may do; each computed once.
   std::vector<std::tuple<std::uint64_t, gemm::Epilogue, Allowance, AuxAcceptance>> acceptances_;
 };

@@ -9,11 +9,10 @@
 #include "gemm/problem/check_problem.h"
 #include "gemm/problem/weights.h"
 #include "harness/backend/backend.h"
-#include "harness/backend/device_reference.h"
 #include "harness/backend/emulator_control.h"
 #include "harness/base/problem.h"
 #include "harness/verify/types/weights.h"
-#include "harness/verify/workload/device_buffer.h"
+#include "harness/verify/workload/guarded_buffer.h"
 
 namespace harness {
 namespace {
@@ -26,20 +25,6 @@ std::size_t typed_bytes(int rows, int columns, gemm::Type type) {
 std::size_t scale_bytes(const gemm::Shape& shape, const gemm::Types& types) {
   return types.has_weights() ? typed_bytes(shape.k / types.group, shape.n, gemm::Type::kBf16) : 0;
 }
-
-std::vector<std::uint8_t> read_bytes(const void* device, std::size_t bytes) {
-  std::vector<std::uint8_t> host(bytes);
-  copy_to_host(host.data(), device, bytes);
-  return host;
-}
-
-void write_bytes(void* device, const std::vector<std::uint8_t>& host) {
-  copy_to_device(device, host.data(), host.size());
-}
-
-}  // namespace
-
-namespace {
 
 /// Floats from one row of scales to the next: as many as TMA can step over, and no more, for so does
 /// cuBLASLt.
@@ -83,29 +68,23 @@ TypedWorkload::TypedWorkload(const gemm::Shape& shape, const gemm::Types& types,
     blocks_a_ = scale_buffer(blocks, shape.m, "scales of A");
     blocks_b_ = scale_buffer(rules_.blocks_b.size() / blocks, rules_.blocks_of_k(), "scales of B");
   }
-  guarded_d_ = std::make_unique<DeviceBuffer>(d_bytes() + 2 * kGuardBytes, "D");
+  d_ = std::make_unique<GuardedBuffer>(typed_bytes(shape.m, shape.n, types.d), "D");
   fill_inputs();
   poison();
-  device_off_limits(guarded_d_->bytes(), kGuardBytes);
-  device_off_limits(guarded_d_->bytes() + kGuardBytes + d_bytes(), kGuardBytes);
 }
 TypedWorkload::~TypedWorkload() = default;
 
-std::size_t TypedWorkload::d_bytes() const {
-  return typed_bytes(rules_.a.rows, rules_.b.rows, rules_.types.d);
-}
-
 void TypedWorkload::fill_inputs() {
-  write_bytes(a_->bytes(), typed_input(rules_.a, rules_.types.a, rules_.types.major_a));
+  write_device(a_->bytes(), typed_input(rules_.a, rules_.types.a, rules_.types.major_a));
   if (rules_.types.has_weights()) {
-    write_bytes(b_->bytes(), weight_input(rules_));
-    write_bytes(group_scales_->bytes(), scale_input(rules_));
+    write_device(b_->bytes(), weight_input(rules_));
+    write_device(group_scales_->bytes(), scale_input(rules_));
     if (wide_) {
       const std::vector<gemm::bf16> wide = wide_weights(rules_);
-      copy_to_device(wide_->bytes(), wide.data(), wide.size() * sizeof(gemm::bf16));
+      write_device(wide_->bytes(), wide);
     }
   } else {
-    write_bytes(b_->bytes(), typed_input(rules_.b, rules_.types.b, rules_.types.major_b));
+    write_device(b_->bytes(), typed_input(rules_.b, rules_.types.b, rules_.types.major_b));
   }
   copy_to_device(scales_->bytes(), rules_.scales.data(), sizeof rules_.scales);
   if (!rules_.types.have_blocks()) return;
@@ -116,7 +95,7 @@ void TypedWorkload::fill_inputs() {
 gemm::Problem TypedWorkload::problem() const {
   gemm::Problem problem;
   static_cast<gemm::Gemm&>(problem) = {rules_.shape(), a_->elements(), b_->elements(),
-                                       reinterpret_cast<gemm::bf16*>(guarded_d_->bytes() + kGuardBytes)};
+                                       reinterpret_cast<gemm::bf16*>(d_->bytes())};
   problem.types = rules_.types;
   if (rules_.types.have_blocks()) {
     problem.scales_a = reinterpret_cast<const float*>(blocks_a_->bytes());
@@ -138,11 +117,10 @@ void TypedWorkload::use_inputs(std::uint64_t seed) {
 }
 
 void TypedWorkload::poison() {
-  std::vector<std::uint8_t> d(d_bytes());
+  std::vector<std::uint8_t> d(d_->size());
   for (std::size_t i = 0; i < d.size(); ++i) d[i] = typed_poison(rules_.types.d, i);
-  write_bytes(guarded_d_->bytes(), guard_band());
-  write_bytes(guarded_d_->bytes() + kGuardBytes, d);
-  write_bytes(guarded_d_->bytes() + kGuardBytes + d.size(), guard_band());
+  write_device(d_->bytes(), d);
+  d_->repair_guards();
 }
 
 CheckResult TypedWorkload::check(const gemm::TileShape& tile) {
@@ -160,24 +138,25 @@ CheckResult TypedWorkload::check(const gemm::TileShape& tile) {
 }
 
 TypedImage TypedWorkload::image() const {
-  const std::size_t bytes = d_bytes();
-  return {.a = read_bytes(a_->bytes(), typed_bytes(rules_.a.rows, rules_.a.columns, rules_.types.a)),
-          .b = read_bytes(b_->bytes(), typed_bytes(rules_.b.rows, rules_.b.columns, rules_.types.b)),
-          .group_scales = group_scales_
-                              ? read_bytes(group_scales_->bytes(), scale_bytes(rules_.shape(), rules_.types))
-                              : std::vector<std::uint8_t>{},
-          .before = read_bytes(guarded_d_->bytes(), kGuardBytes),
-          .d = read_bytes(guarded_d_->bytes() + kGuardBytes, bytes),
-          .after = read_bytes(guarded_d_->bytes() + kGuardBytes + bytes, kGuardBytes)};
+  return {.a = read_device<std::uint8_t>(a_->bytes(),
+                                         typed_bytes(rules_.a.rows, rules_.a.columns, rules_.types.a)),
+          .b = read_device<std::uint8_t>(b_->bytes(),
+                                         typed_bytes(rules_.b.rows, rules_.b.columns, rules_.types.b)),
+          .group_scales = group_scales_ ? read_device<std::uint8_t>(group_scales_->bytes(),
+                                                                    scale_bytes(rules_.shape(), rules_.types))
+                                        : std::vector<std::uint8_t>{},
+          .before = d_->read_before(),
+          .d = read_device<std::uint8_t>(d_->bytes(), d_->size()),
+          .after = d_->read_after()};
 }
 
 void TypedWorkload::restore(const TypedImage& image) {
-  write_bytes(a_->bytes(), image.a);
-  write_bytes(b_->bytes(), image.b);
-  if (group_scales_) write_bytes(group_scales_->bytes(), image.group_scales);
-  write_bytes(guarded_d_->bytes(), image.before);
-  write_bytes(guarded_d_->bytes() + kGuardBytes, image.d);
-  write_bytes(guarded_d_->bytes() + kGuardBytes + image.d.size(), image.after);
+  write_device(a_->bytes(), image.a);
+  write_device(b_->bytes(), image.b);
+  if (group_scales_) write_device(group_scales_->bytes(), image.group_scales);
+  write_device(d_->before(), image.before);
+  write_device(d_->bytes(), image.d);
+  write_device(d_->after(), image.after);
 }
 
 std::int64_t typed_workload_bytes(const gemm::Shape& shape, const gemm::Types& types) {

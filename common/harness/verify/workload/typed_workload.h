@@ -11,6 +11,7 @@
 namespace harness {
 
 class DeviceBuffer;
+class GuardedBuffer;
 
 /// Owns A, B, the scales, and D between guard bands. The methods are Workload's.
 class TypedWorkload {
@@ -31,7 +32,6 @@ class TypedWorkload {
 
  private:
   void fill_inputs();
-  std::size_t d_bytes() const;
 
   bool saturates_;
   TypedRules rules_;
@@ -40,9 +40,9 @@ class TypedWorkload {
   std::unique_ptr<DeviceBuffer> scales_;
   std::unique_ptr<DeviceBuffer> blocks_a_;  // scales of blocks, each row padded with NaN
   std::unique_ptr<DeviceBuffer> blocks_b_;
-  std::unique_ptr<DeviceBuffer> group_scales_;            // of weights
-  std::unique_ptr<DeviceBuffer> wide_;                    // weights in bf16
-  std::unique_ptr<DeviceBuffer> guarded_d_;               // guard band, D, guard band
+  std::unique_ptr<DeviceBuffer> group_scales_;  // of weights
+  std::unique_ptr<DeviceBuffer> wide_;          // weights in bf16
+  std::unique_ptr<GuardedBuffer> d_;
   std::map<std::uint64_t, TypedAcceptance> acceptances_;  // by seed
 };
 

@@ -16,7 +16,7 @@
 #include "harness/base/problem.h"
 #include "harness/verify/reference.h"
 #include "harness/verify/workload/auxiliary_workload.h"
-#include "harness/verify/workload/device_buffer.h"
+#include "harness/verify/workload/guarded_buffer.h"
 #include "harness/verify/workload/placed_memory.h"
 #include "harness/verify/workload/typed_workload.h"
 
@@ -127,13 +127,6 @@ InputDamage find_damage_of_a(const gemm::bf16* elements, const InputRules& rules
   return damage;
 }
 
-template <typename Element>
-std::vector<Element> read(const void* device, std::size_t bytes) {
-  std::vector<Element> host(bytes / sizeof(Element));
-  copy_to_host(host.data(), device, bytes);
-  return host;
-}
-
 }  // namespace
 
 struct Workload::Impl {
@@ -147,7 +140,7 @@ struct Workload::Impl {
         rules(make_rules()),
         a(checked_bytes(shape, form), "A"),
         b(matrix_bytes(rules.b.rows, shape.k), "B"),
-        guarded_d(d_bytes() + 2 * kGuardBytes, "D") {
+        guarded_d(matrix_bytes(shape.m, shape.n), "D") {
     if (form.in_place && (form.c_pitch != 0 || form.c_offset != 0))
       throw Error(
           "D lies where C is, so C has the rows and the address of D: leave its pitch and its offset out");
@@ -165,8 +158,6 @@ struct Workload::Impl {
     }
     fill_inputs();
     poison();
-    device_off_limits(before(), kGuardBytes);
-    device_off_limits(after(), kGuardBytes);
     // A kernel with beta = 0 that reads C computes NaN; on the emulator it is reported.
     if (has_c() && rules.c.rows == 0) device_off_limits(c(), c_bytes());
   }
@@ -268,7 +259,7 @@ struct Workload::Impl {
     if (!has_c()) return {};
     if (rules.c.rows > 0) return find_damage(c(), rules.c);
     InputDamage damage;
-    const std::vector<gemm::bf16> now = read<gemm::bf16>(c(), c_bytes());
+    const std::vector<gemm::bf16> now = read_device<gemm::bf16>(c(), c_bytes());
     for (std::size_t i = 0; i < now.size(); ++i) {
       if (now[i].bits == kPoison.bits || damage.count++ > 0) continue;
       damage.row = static_cast<int>(static_cast<std::int64_t>(i) / c_pitch());
@@ -279,18 +270,14 @@ struct Workload::Impl {
     return damage;
   }
 
-  std::size_t d_bytes() const { return matrix_bytes(shape.m, shape.n); }
-  std::uint8_t* before() const { return guarded_d.bytes(); }
-  gemm::bf16* d() const { return reinterpret_cast<gemm::bf16*>(guarded_d.bytes() + kGuardBytes); }
-  std::uint8_t* after() const { return guarded_d.bytes() + kGuardBytes + d_bytes(); }
+  std::size_t d_bytes() const { return guarded_d.size(); }
+  gemm::bf16* d() const { return reinterpret_cast<gemm::bf16*>(guarded_d.bytes()); }
 
   void poison() {
-    const std::vector<std::uint8_t> band = guard_band();
-    copy_to_device(before(), band.data(), kGuardBytes);
+    guarded_d.repair_guards();
     fill_device(d(), kPoisonByte, d_bytes());
     if (placed) placed->poison_d();
     if (form.in_place) fill(d(), rules.c);
-    copy_to_device(after(), band.data(), kGuardBytes);
   }
 
   // The reference must come from what the inputs should be, not from what a kernel may have made of them.
@@ -371,7 +358,7 @@ struct Workload::Impl {
   InputRules rules;
   DeviceBuffer a;
   DeviceBuffer b;
-  DeviceBuffer guarded_d;                  // guard band, D, guard band
+  GuardedBuffer guarded_d;
   std::unique_ptr<DeviceBuffer> c_memory;  // of a form with C outside of D
   std::unique_ptr<DeviceBuffer> bias_memory;
   std::unique_ptr<DeviceBuffer> counts;  // of groups that have a capacity
@@ -516,9 +503,9 @@ CheckResult Workload::check(const gemm::TileShape& tile, const gemm::Epilogue& e
   const bool placed_changed = impl_->placed && !(beside[1].empty() && beside[2].empty());
   if (a.count + b.count + c.count + bias.count > 0 || placed_changed) impl_->fill_inputs();
   verification.check_values(impl_->reference(epilogue, allowance.product),
-                            read<gemm::bf16>(impl_->d(), impl_->d_bytes()).data());
-  verification.check_guard(read<std::uint8_t>(impl_->before(), kGuardBytes).data(), true);
-  verification.check_guard(read<std::uint8_t>(impl_->after(), kGuardBytes).data(), false);
+                            read_device<gemm::bf16>(impl_->d(), impl_->d_bytes()).data());
+  verification.check_guard(impl_->guarded_d.read_before().data(), true);
+  verification.check_guard(impl_->guarded_d.read_after().data(), false);
   verification.check_input(Operand::kA, a);
   verification.check_input(Operand::kB, b);
   verification.check_input(Operand::kC, c);
@@ -538,7 +525,8 @@ CheckResult Workload::check(const gemm::TileShape& tile, const gemm::Epilogue& e
     return std::find(result.failed.begin(), result.failed.end(), check) != result.failed.end();
   };
   if (impl_->placed && has_failed(kValue) && is_exact(rules.a.pattern) && epilogue.is_plain()) {
-    const std::string pitch = impl_->placed->explain_pitch(read<gemm::bf16>(impl_->d(), impl_->d_bytes()));
+    const std::string pitch =
+        impl_->placed->explain_pitch(read_device<gemm::bf16>(impl_->d(), impl_->d_bytes()));
     if (!pitch.empty()) {
       erase_line(result.report, kNoMistakeFits);
       erase_line(result.report, kNanHint);  // the NaN has been explained
@@ -571,25 +559,25 @@ RunImage Workload::image() const {
   image.c_rule = impl_->rules.c;
   image.bias_rule = impl_->rules.bias;
   image.groups = impl_->rules.groups;
-  if (impl_->has_c()) image.c = read<gemm::bf16>(impl_->c(), impl_->c_bytes());
+  if (impl_->has_c()) image.c = read_device<gemm::bf16>(impl_->c(), impl_->c_bytes());
   if (impl_->bias() != nullptr)
-    image.bias = read<gemm::bf16>(impl_->bias(), matrix_bytes(1, image.bias_rule.columns));
-  image.a = read<gemm::bf16>(impl_->a.elements(), matrix_bytes(impl_->shape.m, impl_->shape.k));
-  image.b = read<gemm::bf16>(impl_->b.elements(), matrix_bytes(impl_->rules.b.rows, impl_->shape.k));
-  image.before = read<std::uint8_t>(impl_->before(), kGuardBytes);
+    image.bias = read_device<gemm::bf16>(impl_->bias(), matrix_bytes(1, image.bias_rule.columns));
+  image.a = read_device<gemm::bf16>(impl_->a.elements(), matrix_bytes(impl_->shape.m, impl_->shape.k));
+  image.b = read_device<gemm::bf16>(impl_->b.elements(), matrix_bytes(impl_->rules.b.rows, impl_->shape.k));
+  image.before = impl_->guarded_d.read_before();
   if (impl_->placed) impl_->placed->gather(impl_->d());
-  image.d = read<gemm::bf16>(impl_->d(), impl_->d_bytes());
-  image.after = read<std::uint8_t>(impl_->after(), kGuardBytes);
+  image.d = read_device<gemm::bf16>(impl_->d(), impl_->d_bytes());
+  image.after = impl_->guarded_d.read_after();
   return image;
 }
 
 void Workload::restore(const RunImage& image) {
   copy_to_device(impl_->a.elements(), image.a.data(), matrix_bytes(impl_->shape.m, impl_->shape.k));
   copy_to_device(impl_->b.elements(), image.b.data(), matrix_bytes(impl_->rules.b.rows, impl_->shape.k));
-  copy_to_device(impl_->before(), image.before.data(), kGuardBytes);
+  write_device(impl_->guarded_d.before(), image.before);
   copy_to_device(impl_->d(), image.d.data(), impl_->d_bytes());
   if (impl_->placed) impl_->placed->scatter(impl_->d());
-  copy_to_device(impl_->after(), image.after.data(), kGuardBytes);
+  write_device(impl_->guarded_d.after(), image.after);
   if (impl_->has_c()) copy_to_device(impl_->c(), image.c.data(), impl_->c_bytes());
   if (impl_->bias() != nullptr)
     copy_to_device(impl_->bias(), image.bias.data(), matrix_bytes(1, image.bias_rule.columns));
