@@ -44,12 +44,8 @@ class warp_part {
   }
   unsigned num_threads() const { return static_cast<unsigned>(__popc(mask_)); }
   unsigned size() const { return num_threads(); }
-  int any(int predicate, Where where = Where::here()) const {
-    return __any_sync(mask_, predicate, where);
-  }
-  int all(int predicate, Where where = Where::here()) const {
-    return __all_sync(mask_, predicate, where);
-  }
+  int any(int predicate, Where where = Where::here()) const { return __any_sync(mask_, predicate, where); }
+  int all(int predicate, Where where = Where::here()) const { return __all_sync(mask_, predicate, where); }
   unsigned ballot(int predicate, Where where = Where::here()) const {
     return packed(__ballot_sync(mask_, predicate, where));
   }
