@@ -128,7 +128,7 @@ VALUES = {
     "cublaslt": lambda c: "–" if not c["to_cublaslt"]["median"] else f"{c['to_cublaslt']['median']:.3f}",
     "ceiling": lambda c: percent(c["ceiling_share"]),
 }
-VALUE_TITLES = {"tflops": "TFLOP/s", "median": "Median time in µs", "cublaslt": "Speed relative to cuBLASLt best",
+VALUE_TITLES = {"tflops": "TFLOP/s", "median": "Median time in µs", "cublaslt": "Speed relative to the best of cuBLASLt",
                 "ceiling": "Share of the wgmma-only ceiling"}
 
 
@@ -344,7 +344,7 @@ def suite_table(suite, path, options, document):
                   f"{found[0]['worst_at']['mode']}" if found else "–", ""]
     burst = suite["burst"]
     return markdown(headings, right, rows + [mean, worst]) + [
-        "", f"Speed relative to cuBLASLt best [95 % interval] and verdict; {burst['device']['name']}, "
+        "", f"Speed relative to the best of cuBLASLt [95 % interval] and verdict; {burst['device']['name']}, "
             f"{mode_text(burst)} and {mode_text(suite['sustained'])}, {burst['pattern']} inputs, {burst['date'][:10]}, "
             f"commit {burst['commit']}; from `{relative(path)}`."]
 
