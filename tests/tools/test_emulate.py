@@ -491,7 +491,7 @@ class OwnKernels(WrittenFile):
                                 "void check_kernel(emulate::Run& run) {\n  volatile int* seen = &number;\n  (void)seen;\n"
                                 f"  k<<<1, 32>>>();\n  {loop}\n}}\n", "--seconds", "0.2")
             self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
-            self.assertIn(done.stderr, {f"error: the host code has {one}, and seems not to end; --seconds allows more\n"
+            self.assertIn(done.stderr, {f"error: the host code has {one} and seems not to end; --seconds allows more\n"
                                         for one in said})
 
     def test_what_a_line_that_updates_lacks(self):
