@@ -263,6 +263,11 @@ std::string rewrite(const std::string& file, const std::string& path) {
     trailer = "void emulate::detail::run_once(emulate::Run& run) { ::check_kernel(run); }\n";
   } else if (main != std::string::npos && code[next_solid(code, main + 4)] == '(') {
     edits.push_back({main, main + 4, "emulate_main"});
+    // A main without a return returns 0; another function would return anything.
+    const std::size_t body = next_solid(code, after_closing(code, code.find('(', main)));
+    const std::size_t end =
+        body < code.size() && code[body] == '{' ? after_closing(code, body) : std::string::npos;
+    if (end != std::string::npos) edits.push_back({end - 1, end - 1, " return 0; "});
     trailer =
         "void emulate::detail::run_once(emulate::Run& run) { emulate::detail::call_main(&::emulate_main, "
         "run); }\n";

@@ -261,7 +261,7 @@ TEST_CASE("a load far away from what a map covers names who made the map so shor
   CHECK(emulator::take_outside_loads().empty());
   CHECK(run(far_away, shape(1), map_of(rows.get()), map.get(), 5u).rule == "passed");
   check_text(emulator::take_outside_loads(),
-             {"and the map has 5 rows there, as set by the tensormap.replace at "});
+             {"but the map has 5 rows there, as set by the tensormap.replace at "});
 }
 
 TEST_CASE("a tensor map is changed in shared or global memory, released, acquired and used") {

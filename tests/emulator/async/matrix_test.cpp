@@ -154,7 +154,7 @@ TEST_CASE("warp-divergence: the lanes that have gone past an aligned instruction
   CHECK_PASSES(run_until(32));
   CHECK_BREAKS("warp-divergence", run_until(20));
   check_report(run_until(20), "warp-divergence",
-               {"lanes 20-31 of warp 0 of CTA (0,0,0) at tests/emulator/async/matrix_test.cpp",
+               {"lanes 20-31 in warp 0 of CTA (0,0,0) at tests/emulator/async/matrix_test.cpp",
                 "they have taken another branch and wait at", "(PTX ISA, \"ldmatrix\")"});
 }
 

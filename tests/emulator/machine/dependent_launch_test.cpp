@@ -106,8 +106,8 @@ TEST_CASE("global-race: a grid overwrites what it reads of the grid before, and 
   Chain chain;
   const Link in_place{.does = Does::kInPlace};
   check_report(chain.run({kWriter, in_place}), "global-race",
-               {"content  written at tests/emulator/machine/dependent_launch_test.cpp:",
-                "of the previous grid", "missing  a second buffer: this launch overwrites what it reads"});
+               {"content  written at tests/emulator/machine/dependent_launch_test.cpp:", "of the grid before",
+                "missing  a second buffer: this launch overwrites what it reads"});
   const Outcome own = chain.run({in_place});  // what no grid of the chain has written
   CHECK(own.rule == "global-race");
   CHECK_FALSE(contains(own.report, "a second buffer"));

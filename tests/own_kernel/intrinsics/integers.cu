@@ -237,12 +237,17 @@ __device__ u32 high_half_on_device(u64 x) {
 }
 
 #define DEVICE(on_device, on_host) results[n++ * count + i] = on_device;
-#define HOST(on_device, on_host)                                                                           \
-  if (got[static_cast<std::size_t>(n++ * count + i)] != static_cast<u32>(on_host))                         \
-    run.expect(false,                                                                                      \
-               reference::text(                                                                            \
-                   #on_device, reference::hex(a) + ", " + reference::hex(b) + " and " + reference::hex(c), \
-                   got[static_cast<std::size_t>((n - 1) * count + i)], static_cast<u32>(on_host)));
+#define HOST(on_device, on_host)                                                                     \
+  {                                                                                                  \
+    const u32 result = got[static_cast<std::size_t>(n++ * count + i)];                               \
+    const auto right = static_cast<u32>(on_host);                                                    \
+    run.expect(result == right, result == right                                                      \
+                                    ? std::string()                                                  \
+                                    : reference::text(#on_device,                                    \
+                                                      reference::hex(a) + ", " + reference::hex(b) + \
+                                                          " and " + reference::hex(c),               \
+                                                      result, right));                               \
+  }
 #define COUNT(on_device, on_host) +1
 #define high_half high_half_on_device
 __global__ void compute(const u32* words, u32* results, int count) {
