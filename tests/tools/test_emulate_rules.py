@@ -99,7 +99,7 @@ class Registers(Rules):
         text = text.replace("asm_free_fence()", "ptx::fence_proxy_async_shared_cta()").replace(
             "#include <cuda_bf16.h>", '#include "ptx/fence.cuh"\n#include <cuda_bf16.h>')
         self.passes(text)
-        self.reports(text, "wgmma-accumulator-read", "a store of an accumulator that wgmma had not finished when it was read", "own.cu:",
+        self.reports(text, "wgmma-accumulator-read", "a store uses an accumulator that wgmma had not finished when it was read", "own.cu:",
                      "groups   1 committed, 0 waited for", arguments=("-D", "LATE"))
 
     def test_registers_of_tensor_memory_that_are_stored_before_the_wait(self):
@@ -113,7 +113,7 @@ class Registers(Rules):
                 "#ifdef LATE\n  ptx::tcgen05_wait_ld();\n#endif\n  __syncthreads();\n  if (threadIdx.x < 32) ptx::tcgen05_dealloc(columns, 32);\n}\n"
                 + CHECK % ("1, 128", 'run.buffer<float>("out", 1024)'))
         self.passes(text)
-        self.reports(text, "tcgen05-ld-not-waited", "a store of a register that tcgen05.ld had not filled", "missing  tcgen05.wait::ld",
+        self.reports(text, "tcgen05-ld-not-waited", "a store uses a register that tcgen05.ld had not filled", "missing  tcgen05.wait::ld",
                      arguments=("-D", "LATE"))
 
 
@@ -170,7 +170,7 @@ class Verdict(Rules):
         text = ("__global__ void k(const float* x, float* out, int n) {\n  float sum = 0;\n  for (int i = 0; i < n; ++i) sum += x[i % 256];\n"
                 "  out[threadIdx.x] = sum;\n}\n"
                 + CHECK % ("1, 256", 'run.buffer("x", std::vector<float>(256)), run.buffer<float>("out", 256), 1000000'))
-        report = self.reports(text, "livelock", "the kernel still runs after 1 s", arguments=("--seconds", "1"))
+        report = self.reports(text, "livelock", "the kernel is still running after 1 s", arguments=("--seconds", "1"))
         self.assertTrue(re.search("it does not end, or it has more to do than that", report))
 
 
