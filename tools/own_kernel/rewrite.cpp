@@ -1,5 +1,7 @@
 #include "rewrite.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cctype>
 #include <map>
@@ -223,15 +225,13 @@ void rewrite_clusters(const Preprocessed& source, std::vector<Edit>& edits) {
     const std::size_t body_end = after_closing(code, body);
     if (body_end == std::string::npos) throw Refused(source.place(body) + ": a { without its }.");
     const std::string sizes = code.substr(open + 1, end - open - 2);
-    const std::string variable =
-        " [[maybe_unused]] static const ::emulator_cuda::ClusterDims emulator_cluster_" +
-        std::to_string(number++) + "(\"" + name + "\"";
-    if (is_template(code, attribute)) {
-      edits.push_back({body + 1, body + 1, " ::emulator_cuda::declare_cluster(" + sizes + ");"});
-      edits.push_back({body_end, body_end, variable + ");"});
-    } else {
-      edits.push_back({body_end, body_end, variable + ", " + sizes + ");"});
-    }
+    const bool is_known_later = is_template(code, attribute);
+    if (is_known_later)
+      edits.push_back({body + 1, body + 1, fmt::format(" ::emulator_cuda::declare_cluster({});", sizes)});
+    edits.push_back({body_end, body_end,
+                     fmt::format(" [[maybe_unused]] static const ::emulator_cuda::ClusterDims "
+                                 "emulator_cluster_{}(\"{}\"{}{});",
+                                 number++, name, is_known_later ? "" : ", ", is_known_later ? "" : sizes)});
   }
 }
 

@@ -8,6 +8,8 @@
 #include "cuda_fp16.h"
 #include "cuda_runtime.h"
 
+// The names are CUDA's.
+// NOLINTBEGIN(readability-identifier-naming)
 using cublasHandle_t = struct cublasContext*;
 enum cublasStatus_t { CUBLAS_STATUS_SUCCESS = 0, CUBLAS_STATUS_NOT_SUPPORTED = 15 };
 enum cublasOperation_t { CUBLAS_OP_N = 0, CUBLAS_OP_T = 1, CUBLAS_OP_C = 2 };
@@ -68,3 +70,4 @@ template <typename... Arguments>
 cublasStatus_t cublasGemmStridedBatchedEx(Arguments&&...) {
   emulator_cuda::no_library("cublasGemmStridedBatchedEx");
 }
+// NOLINTEND(readability-identifier-naming)

@@ -8,6 +8,9 @@
 #include <cstring>
 #include <type_traits>
 
+// The names are CUDA's.
+// NOLINTBEGIN(readability-identifier-naming)
+
 // ---- Memory.
 
 inline constexpr unsigned cudaHostAllocDefault = 0, cudaHostAllocPortable = 1, cudaHostAllocMapped = 2,
@@ -147,3 +150,4 @@ cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, Kernel* kernel
   attributes->maxThreadsPerBlock = emulator_cuda::largest_block(reinterpret_cast<const void*>(kernel), 0);
   return cudaSuccess;
 }
+// NOLINTEND(readability-identifier-naming)

@@ -46,7 +46,7 @@ MemoryForm form_of(const Instruction& in) {
                part == "const" || part == "async") {
       throw Untranslated{in.opcode};
     } else if (form.operation.empty() && (in.root() == "atom" || in.root() == "red") && part != "cluster" &&
-               part != "gpu" && part != "sys" && part != "noftz" && part.rfind("L", 0) != 0) {
+               part != "gpu" && part != "sys" && part != "noftz" && part[0] != 'L') {
       form.operation = part;
     }
   }
