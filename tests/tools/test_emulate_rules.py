@@ -171,7 +171,7 @@ class Verdict(Rules):
                 "  out[threadIdx.x] = sum;\n}\n"
                 + CHECK % ("1, 256", 'run.buffer("x", std::vector<float>(256)), run.buffer<float>("out", 256), 1000000'))
         report = self.reports(text, "livelock", "the kernel is still running after 1 s", arguments=("--seconds", "1"))
-        self.assertTrue(re.search("it does not end, or it has more to do than that", report))
+        self.assertTrue(re.search("either it does not end, or it needs more time than that", report))
 
 
 if __name__ == "__main__":
