@@ -360,7 +360,8 @@ std::uint32_t lanes_together(const char* what, Where where) {
   const auto gathering = std::prev(warp.gatherings.end());
   const auto others_may_come = [&] {
     for (int lane = 0; lane < kWarpSize; ++lane) {
-      const auto index = static_cast<std::size_t>(thread.warp() * kWarpSize + lane);
+      const std::size_t index =
+          static_cast<std::size_t>(thread.warp()) * kWarpSize + static_cast<std::size_t>(lane);
       if (index < cta.threads.size() && &cta.threads[index] != &thread &&
           cta.threads[index].state == ThreadState::kRunnable)
         return true;

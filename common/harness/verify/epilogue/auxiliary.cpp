@@ -1319,7 +1319,7 @@ void reduced_neighbours(AuxImage& image, const AuxRules&, const gemm::TileShape&
   std::rotate(image.reduced.begin(), image.reduced.begin() + 1, image.reduced.end());
 }
 constexpr AuxDamage write_in_front_of_reduced = flip_bit<&AuxImage::reduced_before, Place::kLast>;
-constexpr AuxDamage write_behind_reduced = flip_bit<&AuxImage::reduced_after, Place::kFirst>;
+constexpr AuxDamage kWriteBehindReduced = flip_bit<&AuxImage::reduced_after, Place::kFirst>;
 
 /// Those of a reduction.
 void add_reduced_faults(std::vector<AuxFault>& faults, const gemm::Epilogue& epilogue) {
@@ -1345,7 +1345,7 @@ void add_reduced_faults(std::vector<AuxFault>& faults, const gemm::Epilogue& epi
   add("added to what was there", kReducedValue, "twice the right", false, reduced_twice);
   add("a byte before the results", kReducedGuardBefore, "before the result", false,
       write_in_front_of_reduced);
-  add("a byte after the results", kReducedGuardAfter, "after the result", false, write_behind_reduced);
+  add("a byte after the results", kReducedGuardAfter, "after the result", false, kWriteBehindReduced);
   if (!gemm::is_sum(epilogue.reduction)) return;
   add("the last tiles' sums missing", kReducedValue, "outside the allowed range", false,
       reduced_without_last_tiles);
