@@ -241,4 +241,4 @@ EMULATOR_VECTORS_OF_8_BYTES(longlong, long long)
 EMULATOR_VECTORS_OF_8_BYTES(ulonglong, unsigned long long)
 EMULATOR_VECTORS_OF_8_BYTES(double, double)
 #undef EMULATOR_VECTORS_OF_8_BYTES
-using longlong4_t = longlong4;
+using longlong4_t = longlong4;  // NOLINT(readability-identifier-naming): the name in CUDA
