@@ -157,6 +157,7 @@ constexpr unsigned by_lane(F f, Words... words) {
   constexpr int kBits = 8 * sizeof(Lane);
   unsigned result = 0;
   for (int shift = 0; shift < 32; shift += kBits) {
+    // NOLINTNEXTLINE(bugprone-signed-char-misuse): a signed lane keeps its sign
     const int lane = f(static_cast<int>(static_cast<Lane>(words >> shift))...);
     result |= static_cast<unsigned>(static_cast<std::make_unsigned_t<Lane>>(lane)) << shift;
   }

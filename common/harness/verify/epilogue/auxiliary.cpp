@@ -1245,14 +1245,14 @@ void of_other_inputs(AuxImage& image, const AuxRules& rules, const gemm::TileSha
 }
 
 using AuxDamage = decltype(AuxFault::damage);
-constexpr AuxDamage aux_write_behind = flip_bit<&AuxImage::after, Place::kFirst>;
-constexpr AuxDamage aux_write_in_front = flip_bit<&AuxImage::before, Place::kLast>;
-constexpr AuxDamage aux_write_behind_tensor = flip_bit<&AuxImage::tensor_after, Place::kFirst>;
-constexpr AuxDamage aux_write_in_front_of_tensor = flip_bit<&AuxImage::tensor_before, Place::kLast>;
-constexpr AuxDamage aux_clobber_a = flip_bit<&AuxImage::a, Place::kMiddle>;
-constexpr AuxDamage aux_clobber_b = flip_bit<&AuxImage::b, Place::kMiddle>;
-constexpr AuxDamage aux_clobber_bias = flip_bit<&AuxImage::bias, Place::kMiddle>;
-constexpr AuxDamage aux_clobber_tensor = flip_bit<&AuxImage::tensor, Place::kMiddle>;
+constexpr AuxDamage kAuxWriteBehind = flip_bit<&AuxImage::after, Place::kFirst>;
+constexpr AuxDamage kAuxWriteInFront = flip_bit<&AuxImage::before, Place::kLast>;
+constexpr AuxDamage kAuxWriteBehindTensor = flip_bit<&AuxImage::tensor_after, Place::kFirst>;
+constexpr AuxDamage kAuxWriteInFrontOfTensor = flip_bit<&AuxImage::tensor_before, Place::kLast>;
+constexpr AuxDamage kAuxClobberA = flip_bit<&AuxImage::a, Place::kMiddle>;
+constexpr AuxDamage kAuxClobberB = flip_bit<&AuxImage::b, Place::kMiddle>;
+constexpr AuxDamage kAuxClobberBias = flip_bit<&AuxImage::bias, Place::kMiddle>;
+constexpr AuxDamage kAuxClobberTensor = flip_bit<&AuxImage::tensor, Place::kMiddle>;
 
 void change_lowest_bit(float& value) {
   std::uint32_t bits = 0;
@@ -1318,7 +1318,7 @@ void reduced_with_padding(AuxImage& image, const AuxRules& rules, const gemm::Ti
 void reduced_neighbours(AuxImage& image, const AuxRules&, const gemm::TileShape&) {
   std::rotate(image.reduced.begin(), image.reduced.begin() + 1, image.reduced.end());
 }
-constexpr AuxDamage write_in_front_of_reduced = flip_bit<&AuxImage::reduced_before, Place::kLast>;
+constexpr AuxDamage kWriteInFrontOfReduced = flip_bit<&AuxImage::reduced_before, Place::kLast>;
 constexpr AuxDamage kWriteBehindReduced = flip_bit<&AuxImage::reduced_after, Place::kFirst>;
 
 /// Those of a reduction.
@@ -1343,8 +1343,7 @@ void add_reduced_faults(std::vector<AuxFault>& faults, const gemm::Epilogue& epi
   add("a result never written", kReducedNeverWritten, "still there", false, reduced_never_written);
   add("a NaN", kReducedNan, "a NaN that", false, reduced_nan);
   add("added to what was there", kReducedValue, "twice the right", false, reduced_twice);
-  add("a byte before the results", kReducedGuardBefore, "before the result", false,
-      write_in_front_of_reduced);
+  add("a byte before the results", kReducedGuardBefore, "before the result", false, kWriteInFrontOfReduced);
   add("a byte after the results", kReducedGuardAfter, "after the result", false, kWriteBehindReduced);
   if (!gemm::is_sum(epilogue.reduction)) return;
   add("the last tiles' sums missing", kReducedValue, "outside the allowed range", false,
@@ -1361,10 +1360,10 @@ void add_reduced_faults(std::vector<AuxFault>& faults, const gemm::Epilogue& epi
 
 std::vector<AuxFault> aux_faults(const gemm::Epilogue& epilogue, gemm::Type d) {
   std::vector<AuxFault> faults{{"missing last tile", kNeverWritten, "still there", false, aux_miss_last_tile},
-                               {"a byte after D", kGuardAfter, "after D", false, aux_write_behind},
-                               {"a byte before D", kGuardBefore, "before D", false, aux_write_in_front},
-                               {"A overwritten", kInputA, "wrote to its input A", false, aux_clobber_a},
-                               {"B overwritten", kInputB, "wrote to its input B", false, aux_clobber_b}};
+                               {"a byte after D", kGuardAfter, "after D", false, kAuxWriteBehind},
+                               {"a byte before D", kGuardBefore, "before D", false, kAuxWriteInFront},
+                               {"A overwritten", kInputA, "wrote to its input A", false, kAuxClobberA},
+                               {"B overwritten", kInputB, "wrote to its input B", false, kAuxClobberB}};
   const auto add = [&](const char* name, const char* check, const char* phrase, bool exact_only,
                        auto damage) {
     faults.push_back({name, check, phrase, exact_only, damage});
@@ -1372,7 +1371,7 @@ std::vector<AuxFault> aux_faults(const gemm::Epilogue& epilogue, gemm::Type d) {
   if (is_exact(Pattern::kExact, epilogue))
     add("one bit of one element", kValue, "not the correctly rounded result", true, aux_flip_one_bit);
   if (epilogue.bias != gemm::Bias::kNone)
-    add("the bias overwritten", kInputBias, "wrote to its input bias", false, aux_clobber_bias);
+    add("the bias overwritten", kInputBias, "wrote to its input bias", false, kAuxClobberBias);
   // Where x is written, a kernel without a bias has that wrong, too.
   if (epilogue.bias != gemm::Bias::kNone && !gemm::is_written(epilogue.auxiliary))
     add("bias missing", kValue, "the bias is missing", false, computed_wrongly<Mistake::kNoBias>);
@@ -1387,7 +1386,7 @@ std::vector<AuxFault> aux_faults(const gemm::Epilogue& epilogue, gemm::Type d) {
         computed_wrongly<Mistake::kTensorByRow>);
     add("the tensor's first tile for all", kValue, "indexed inside the tile", false,
         computed_wrongly<Mistake::kTensorOfTile>);
-    add("the tensor overwritten", kInputAux, "wrote to its input, the auxiliary", false, aux_clobber_tensor);
+    add("the tensor overwritten", kInputAux, "wrote to its input, the auxiliary", false, kAuxClobberTensor);
   }
   if (epilogue.auxiliary == Auxiliary::kResidual && epilogue.activation != gemm::Activation::kNone)
     add("the activation after the residual", kValue, "after the residual", false,
@@ -1416,9 +1415,8 @@ std::vector<AuxFault> aux_faults(const gemm::Epilogue& epilogue, gemm::Type d) {
       aux_miss_last_tile_of_tensor);
   add("one bit of the tensor", kAuxValue, "of the auxiliary tensor", true, aux_flip_one_bit_of_tensor);
   add("the tensor of other inputs", kAuxValue, "of the auxiliary tensor", false, of_other_inputs);
-  add("a byte after the tensor", kAuxGuardAfter, "after the auxiliary", false, aux_write_behind_tensor);
-  add("a byte before the tensor", kAuxGuardBefore, "before the auxiliary", false,
-      aux_write_in_front_of_tensor);
+  add("a byte after the tensor", kAuxGuardAfter, "after the auxiliary", false, kAuxWriteBehindTensor);
+  add("a byte before the tensor", kAuxGuardBefore, "before the auxiliary", false, kAuxWriteInFrontOfTensor);
   add("written between its rows", kAuxPadding, "something was written after them", false, aux_write_padding);
   if (epilogue.auxiliary == Auxiliary::kPreActivation)
     add("the result in the tensor", kAuxValue, "of the auxiliary tensor", false, store_the_result);
