@@ -152,6 +152,12 @@ inline void mbarrier_arrive_remote(u64 address, const emulator::ArriveOptions& o
 
 // Copies.
 
+/// What a cp.async reads: a number of bytes, or nothing where a predicate says so.
+template <typename V>
+int source_bytes(u32 bytes, const V& source) {
+  if constexpr (std::is_same_v<V, bool>) return source ? 0 : static_cast<int>(bytes);
+  return as<s32>(source);
+}
 inline void cp_async_wait_group(u32 pending, Where where) {
   emulator::cp_async_engine("cp.async.wait_group", where).wait_groups(pending, where);
 }

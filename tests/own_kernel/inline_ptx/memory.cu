@@ -38,6 +38,23 @@ __global__ void spaces(const u32* in, u32* out) {
                : "memory");
 }
 
+/// Copies of which odd lanes ignore the source, so that zeros arrive, and of which half of the bytes are
+/// read.
+__global__ void copies(const u32* in, u32* out) {
+  __shared__ __align__(16) u32 tile[128], halves[128];
+  const u32 lane = threadIdx.x;
+  asm volatile("{ .reg .pred p; setp.ne.u32 p, %2, 0; cp.async.ca.shared.global [%0], [%1], 16, p; }" ::"r"(
+                   SHARED(tile + 4 * lane)),
+               "l"(in + 4 * lane), "r"(lane % 2)
+               : "memory");
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 16, %2;" ::"r"(SHARED(halves + 4 * lane)),
+               "l"(in + 4 * lane), "r"(8)
+               : "memory");
+  asm volatile("cp.async.wait_all;" ::: "memory");
+  out[2 * lane] = tile[4 * lane + 3];
+  out[2 * lane + 1] = halves[4 * lane + 1] + halves[4 * lane + 2];
+}
+
 /// Votes, shuffles and reductions of a warp.
 __global__ void warp(u32* out) {
   const u32 lane = threadIdx.x % 32;
@@ -145,6 +162,15 @@ void check_kernel(emulate::Run& run) {
     expected[4 * i + 3] = in[4 * i] ^ in[4 * i + 1] ^ in[4 * i + 2] ^ in[4 * i + 3];
   }
   run.expect_equal("spaced", run.host(spaced), expected);
+
+  u32* const copied = run.buffer<u32>("copied", 64);
+  copies<<<1, 32>>>(run.buffer("in of copies", in), copied);
+  std::vector<u32> brought(64);
+  for (u32 i = 0; i < 32; ++i) {
+    brought[2 * i] = i % 2 == 0 ? in[4 * i + 3] : 0;
+    brought[2 * i + 1] = in[4 * i + 1];
+  }
+  run.expect_equal("copied", run.host(copied), brought);
 
   u32* const warped = run.buffer<u32>("warped", 12 * 32);
   warp<<<1, 32>>>(warped);

@@ -11,24 +11,22 @@
 namespace emulate::inline_ptx {
 namespace {
 
-const std::string& argument(const Instruction& in, std::size_t i) {
-  if (i >= in.arguments.size()) throw Untranslated{in.opcode};
-  return in.arguments[i];
-}
-
 std::string shared(const std::string& address) {
   return fmt::format("::inline_ptx::shared_pointer({}, ptx_where)", address);
 }
 
-/// cp.async.cg.shared.global [to], [from], 16{, source bytes}{, policy}
+/// cp.async.cg.shared.global [to], [from], 16{, source bytes | predicate that ignores the source}{, policy}
 std::string cp_async(const Instruction& in, Operands& operands) {
   const std::size_t count = in.arguments.size() - (in.has("L2::cache_hint") ? 1 : 0);
-  const std::string bytes = operands.value(argument(in, 2), "u32");
-  const std::string source = count > 3 ? operands.value(in.arguments[3], "s32") : "int(" + bytes + ")";
+  const std::string bytes = operands.value(in.argument(2), "u32");
+  std::string source = bytes;
+  if (count > 3)
+    source =
+        in.argument(3)[0] == '!' ? operands.value(in.argument(3), "pred") : operands.name(in.argument(3));
   return fmt::format(
       "::emulator::cp_async_engine(\"{0}\", ptx_where).issue(\"{0}\", {1}, ::inline_ptx::pointer({2}), {3}, "
-      "{4}, ptx_where);",
-      in.opcode, shared(operands.address(argument(in, 0))), operands.address(argument(in, 1)), bytes, source);
+      "::inline_ptx::source_bytes({3}, {4}), ptx_where);",
+      in.opcode, shared(operands.address(in.argument(0))), operands.address(in.argument(1)), bytes, source);
 }
 
 /// `[map, {c0, c1}]`
@@ -58,32 +56,32 @@ std::string bulk_tensor(const Instruction& in, Operands& operands) {
     if (in.has(missing)) return "";
   }
   if (in.has("prefetch")) {
-    const TensorOperand from = tensor(argument(in, 0), operands);
+    const TensorOperand from = tensor(in.argument(0), operands);
     return fmt::format(
         "const ::inline_ptx::s32 ptx_at[] = {{{}}}; {}.prefetch(\"{}\", {}, ptx_at, {}, ptx_where);",
         from.coordinates, engine(in), in.opcode, from.map, from.rank);
   }
-  if (argument(in, 0).find(',') == std::string::npos) {  // into shared memory
-    const TensorOperand from = tensor(argument(in, 1), operands);
+  if (in.argument(0).find(',') == std::string::npos) {  // into shared memory
+    const TensorOperand from = tensor(in.argument(1), operands);
     std::size_t next = 3;
     std::string offsets = "nullptr";
     std::string code = fmt::format("const ::inline_ptx::s32 ptx_at[] = {{{}}}; ", from.coordinates);
     if (in.has("im2col")) {
       std::string list;
-      for (const std::string& offset : operands.vector(argument(in, next++)))
+      for (const std::string& offset : operands.vector(in.argument(next++)))
         list += (list.empty() ? "" : ", ") + operands.value(offset, "u16");
       code += fmt::format("const ::inline_ptx::u16 ptx_o[] = {{{}}}; ", list);
       offsets = "ptx_o";
     }
     const bool multicast = in.has("multicast::cluster");
-    const std::string ctas = multicast ? operands.value(argument(in, next), "u16") : "0";
+    const std::string ctas = multicast ? operands.value(in.argument(next), "u16") : "0";
     return code + fmt::format(
                       "{}.load(\"{}\", {}, {}, ptx_at, {}, ::inline_ptx::mbarrier_at({}, true, ptx_where), "
                       "{}, {}, ptx_where, 128, {});",
-                      engine(in), in.opcode, shared(operands.address(argument(in, 0))), from.map, from.rank,
-                      operands.address(argument(in, 2)), ctas, multicast, offsets);
+                      engine(in), in.opcode, shared(operands.address(in.argument(0))), from.map, from.rank,
+                      operands.address(in.argument(2)), ctas, multicast, offsets);
   }
-  const TensorOperand to = tensor(argument(in, 0), operands);
+  const TensorOperand to = tensor(in.argument(0), operands);
   std::string reduction = "{}";
   if (reduces) {
     std::string kind;
@@ -96,7 +94,7 @@ std::string bulk_tensor(const Instruction& in, Operands& operands) {
   }
   return fmt::format(
       "const ::inline_ptx::s32 ptx_at[] = {{{}}}; {}.store(\"{}\", {}, ptx_at, {}, {}, ptx_where, {});",
-      to.coordinates, engine(in), in.opcode, to.map, to.rank, shared(operands.address(argument(in, 1))),
+      to.coordinates, engine(in), in.opcode, to.map, to.rank, shared(operands.address(in.argument(1))),
       reduction);
 }
 
@@ -128,38 +126,37 @@ std::string bulk(const Instruction& in, Operands& operands) {
   }
   if (in.has("prefetch"))
     return fmt::format("{}.prefetch_plain(::inline_ptx::pointer({}), {}, ptx_where);", engine(in),
-                       operands.address(argument(in, 0)), operands.value(argument(in, 1), "u32"));
-  const std::string bytes = operands.value(argument(in, 2), "u32");
+                       operands.address(in.argument(0)), operands.value(in.argument(1), "u32"));
+  const std::string bytes = operands.value(in.argument(2), "u32");
   if (to.rfind("shared", 0) == 0 && from == "global") {
     const bool multicast = in.has("multicast::cluster");
     return fmt::format(
         "{}.load_plain({}, ::inline_ptx::pointer({}), {}, ::inline_ptx::mbarrier_at({}, true, ptx_where), "
         "ptx_where, {}, {});",
-        engine(in), shared(operands.address(argument(in, 0))), operands.address(argument(in, 1)), bytes,
-        operands.address(argument(in, 3)), multicast ? operands.value(argument(in, 4), "u16") : "0",
-        multicast);
+        engine(in), shared(operands.address(in.argument(0))), operands.address(in.argument(1)), bytes,
+        operands.address(in.argument(3)), multicast ? operands.value(in.argument(4), "u16") : "0", multicast);
   }
   if (to == "shared::cluster")
     return fmt::format(
         "{}.copy_to_cluster(::inline_ptx::u32({}), {}, {}, ::inline_ptx::u32({}), ptx_where, {});",
-        engine(in), operands.address(argument(in, 0)), shared(operands.address(argument(in, 1))), bytes,
-        operands.address(argument(in, 3)), reduction);
+        engine(in), operands.address(in.argument(0)), shared(operands.address(in.argument(1))), bytes,
+        operands.address(in.argument(3)), reduction);
   if (to == "global")
     return fmt::format("{}.store_plain(\"{}\", ::inline_ptx::pointer({}), {}, {}, {}, ptx_where);",
-                       engine(in), in.opcode, operands.address(argument(in, 0)),
-                       shared(operands.address(argument(in, 1))), bytes, reduction);
+                       engine(in), in.opcode, operands.address(in.argument(0)),
+                       shared(operands.address(in.argument(1))), bytes, reduction);
   return "";
 }
 
 /// st.async.mbarrier::complete_tx::bytes.v4.b32 [to], {a, b, c, d}, [barrier]; red.async
 std::string remote_store(const Instruction& in, Operands& operands) {
   std::string type = in.type();
-  const std::vector<std::string> sources = operands.vector(argument(in, 1));
+  const std::vector<std::string> sources = operands.vector(in.argument(1));
   std::string list;
   for (const std::string& source : sources) list += (list.empty() ? "" : ", ") + operands.value(source, type);
   std::string code = fmt::format("const {} ptx_v[] = {{{}}}; ", cpp_type(type), list);
-  const std::string to = fmt::format("::inline_ptx::u32({})", operands.address(argument(in, 0)));
-  const std::string barrier = fmt::format("::inline_ptx::u32({})", operands.address(argument(in, 2)));
+  const std::string to = fmt::format("::inline_ptx::u32({})", operands.address(in.argument(0)));
+  const std::string barrier = fmt::format("::inline_ptx::u32({})", operands.address(in.argument(2)));
   if (in.root() == "st")
     return code + fmt::format("::emulator::st_async({}, ptx_v, sizeof ptx_v, {}, ptx_where);", to, barrier);
   if (type[0] == 'b') type[0] = 'u';
@@ -185,10 +182,10 @@ std::string replace(const Instruction& in, Operands& operands) {
   const auto field = kFields.find(in.parts.size() > 3 ? in.parts[3] : "");
   if (field == kFields.end()) return "";
   const bool has_ordinal = in.arguments.size() == 3;
-  const std::string value = argument(in, has_ordinal ? 2 : 1);
+  const std::string value = in.argument(has_ordinal ? 2 : 1);
   return fmt::format(
       "::inline_ptx::tensormap_replace({}, {{\"{}\", ::emulator::MapField::{}, {}, {}, {}}}, ptx_where);",
-      operands.address(argument(in, 0)), in.opcode, field->second,
+      operands.address(in.argument(0)), in.opcode, field->second,
       has_ordinal ? operands.value(in.arguments[1], "u32") : "0u",
       operands.value(value, in.type() == "b64" ? "b64" : "u32"), in.has("shared::cta"));
 }
@@ -202,13 +199,13 @@ std::string copy_instruction(const Instruction& in, Operands& operands) {
     return bulk_tensor(in, operands);
   if (in.begins("cp.async.bulk.commit_group")) return "::gemm::ptx::cp_async_bulk_commit_group(ptx_where);";
   if (in.begins("cp.async.bulk.wait_group"))
-    return fmt::format("{}.wait({}, {}, ptx_where);", engine(in), operands.value(argument(in, 0), "u32"),
+    return fmt::format("{}.wait({}, {}, ptx_where);", engine(in), operands.value(in.argument(0), "u32"),
                        in.has("read"));
   if (in.begins("cp.async.bulk") || in.begins("cp.reduce.async.bulk")) return bulk(in, operands);
   if (in.begins("cp.async.commit_group")) return "::gemm::ptx::cp_async_commit_group(ptx_where);";
   if (in.begins("cp.async.wait_group"))
     return fmt::format("::inline_ptx::cp_async_wait_group({}, ptx_where);",
-                       operands.value(argument(in, 0), "u32"));
+                       operands.value(in.argument(0), "u32"));
   if (in.begins("cp.async.wait_all")) return "::gemm::ptx::cp_async_wait_all(ptx_where);";
   if (in.begins("cp.async.ca") || in.begins("cp.async.cg")) return cp_async(in, operands);
   if (in.begins("st.async") || in.begins("red.async"))
@@ -222,7 +219,7 @@ std::string copy_instruction(const Instruction& in, Operands& operands) {
     return fmt::format(
         "::emulator::tensormap_cp_fenceproxy(::emulator::FenceScope::{}, ::inline_ptx::pointer({}), {}, "
         "ptx_where);",
-        scope, operands.address(argument(in, 0)), shared(operands.address(argument(in, 1))));
+        scope, operands.address(in.argument(0)), shared(operands.address(in.argument(1))));
   }
   return "";
 }

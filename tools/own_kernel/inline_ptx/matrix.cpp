@@ -10,18 +10,13 @@
 namespace emulate::inline_ptx {
 namespace {
 
-const std::string& argument(const Instruction& in, std::size_t i) {
-  if (i >= in.arguments.size()) throw Untranslated{in.opcode};
-  return in.arguments[i];
-}
-
 std::string matrices(const Instruction& in, Operands& operands) {
   if (!in.has("m8n8") || in.type() != "b16") return "";
   const bool loads = in.root() == "ldmatrix";
-  const std::vector<std::string> registers = operands.vector(argument(in, loads ? 0 : 1));
-  const std::string row = fmt::format("::inline_ptx::matrix_row({}, {}, ptx_where)",
-                                      operands.address(argument(in, loads ? 1 : 0)),
-                                      in.opcode.find("shared") != std::string::npos);
+  const std::vector<std::string> registers = operands.vector(in.argument(loads ? 0 : 1));
+  const std::string row =
+      fmt::format("::inline_ptx::matrix_row({}, {}, ptx_where)", operands.address(in.argument(loads ? 1 : 0)),
+                  in.opcode.find("shared") != std::string::npos);
   const std::size_t count = registers.size();
   if (loads) {
     std::string code = fmt::format(
@@ -58,10 +53,10 @@ std::string mma(const Instruction& in, Operands& operands) {
   const std::string& sum = in.parts[types];
   if (a.empty() || b.empty() || sum != in.type() || (sum != "f32" && sum != "s32" && sum != "f16")) return "";
   const std::string type = sum == "f16" ? "b32" : sum;
-  const std::vector<std::string> d = operands.vector(argument(in, 0));
+  const std::vector<std::string> d = operands.vector(in.argument(0));
   const auto list = [&](std::size_t i, const std::string& as) {
     std::string result;
-    for (const std::string& name : operands.vector(argument(in, i)))
+    for (const std::string& name : operands.vector(in.argument(i)))
       result += (result.empty() ? "" : ", ") + operands.value(name, as);
     return result;
   };
@@ -88,8 +83,8 @@ std::string wgmma(const Instruction& in, Operands& operands) {
       (in.parts[5] != "f32" && in.parts[5] != "f16" && !is_integer))
     return "";
   const int n = std::stoi(in.parts[4].substr(4));
-  const bool from_registers = argument(in, 1)[0] == '{';
-  const std::vector<std::string> d = operands.vector(argument(in, 0));
+  const bool from_registers = in.argument(1)[0] == '{';
+  const std::vector<std::string> d = operands.vector(in.argument(0));
   std::string list;
   for (const std::string& name : d) list += (list.empty() ? "&" : ", &") + operands.bound(name);
   std::string code = fmt::format("::std::remove_reference_t<decltype({})>* const ptx_d[] = {{{}}}; ",
@@ -105,19 +100,19 @@ std::string wgmma(const Instruction& in, Operands& operands) {
   std::string transposed = "{}";
   if (!is_integer && in.arguments.size() > 4) {
     code += fmt::format("::inline_ptx::check_scales(\"{}\", {}, {}, ptx_where); ", in.opcode,
-                        operands.value(argument(in, 4), "s32"), operands.value(argument(in, 5), "s32"));
+                        operands.value(in.argument(4), "s32"), operands.value(in.argument(5), "s32"));
     if (in.arguments.size() > 6)
       transposed = from_registers
                        ? fmt::format("{{false, {} != 0}}", operands.value(in.arguments.back(), "s32"))
-                       : fmt::format("{{{} != 0, {} != 0}}", operands.value(argument(in, 6), "s32"),
-                                     operands.value(argument(in, 7), "s32"));
+                       : fmt::format("{{{} != 0, {} != 0}}", operands.value(in.argument(6), "s32"),
+                                     operands.value(in.argument(7), "s32"));
   }
   return code + fmt::format(
                     "::emulator::wgmma_mma(\"{0}\", {1}, ::inline_ptx::in_one_array(\"{0}\", ptx_d, "
                     "ptx_where), {2}, {3}, {4}, {5}, ptx_where, "
                     "{{::gemm::Type::{6}, ::gemm::Type::{7}, {9}}}, {8});",
                     in.opcode, n, from_registers ? "0" : operands.value(in.arguments[1], "b64"), fragment,
-                    operands.value(argument(in, 2), "b64"), operands.value(argument(in, 3), "pred"),
+                    operands.value(in.argument(2), "b64"), operands.value(in.argument(3), "pred"),
                     a_type->second, b_type->second, transposed, in.parts[5] == "f16");
 }
 
@@ -130,7 +125,7 @@ std::string matrix_instruction(const Instruction& in, Operands& operands) {
   if (in.begins("wgmma.commit_group")) return "::gemm::ptx::wgmma_commit_group(ptx_where);";
   if (in.begins("wgmma.wait_group"))
     return fmt::format("::inline_ptx::wgmma_wait_group({}, ptx_where);",
-                       operands.value(argument(in, 0), "u32"));
+                       operands.value(in.argument(0), "u32"));
   if (in.begins("wgmma.mma_async.sync.aligned")) return wgmma(in, operands);
   return "";
 }

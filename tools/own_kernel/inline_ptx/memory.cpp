@@ -57,7 +57,7 @@ std::string atomic(const Instruction& in, Operands& operands) {
   const MemoryForm form = form_of(in);
   const bool is_red = in.root() == "red";
   std::string type = in.type();
-  if (type == "noftz") throw Untranslated{in.opcode};
+  if (type == "noftz" || type == "b128") throw Untranslated{in.opcode};
   const std::size_t first = is_red ? 0 : 1;
   const std::size_t count = form.operation == "cas" ? 2 : 1;
   if (in.arguments.size() < first + 1 + count) throw Untranslated{in.opcode};
@@ -124,13 +124,13 @@ std::string memory_instruction(const Instruction& in, Operands& operands) {
   if ((root == "atom" || root == "red") && !in.has("async")) return atomic(in, operands);
   if (in.begins("prefetch.tensormap"))
     return fmt::format("::inline_ptx::prefetch_tensormap(\"{}\", {}, ptx_where);", in.opcode,
-                       operands.address(in.arguments.at(0)));
+                       operands.address(in.argument(0)));
   if (root == "prefetch" || root == "prefetchu")
     return fmt::format("::inline_ptx::prefetch(\"{}\", {}, {}, ptx_where);", in.opcode, root == "prefetchu",
-                       operands.address(in.arguments.at(0)));
+                       operands.address(in.argument(0)));
   if (root == "discard" || root == "applypriority")  // hints about lines of the L2
-    return fmt::format("(void)({});", operands.address(in.arguments.at(0)));
-  if (root == "createpolicy") return operands.assign(in.arguments.at(0), "::inline_ptx::policy()");
+    return fmt::format("(void)({});", operands.address(in.argument(0)));
+  if (root == "createpolicy") return operands.assign(in.argument(0), "::inline_ptx::policy()");
   return "";
 }
 

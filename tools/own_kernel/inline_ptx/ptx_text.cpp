@@ -67,6 +67,11 @@ Instruction parse_instruction(std::string text) {
 
 }  // namespace
 
+const std::string& Instruction::argument(std::size_t i) const {
+  if (i >= arguments.size()) throw Untranslated{opcode};
+  return arguments[i];
+}
+
 bool Instruction::has(std::string_view part) const {
   return std::find(parts.begin(), parts.end(), part) != parts.end();
 }

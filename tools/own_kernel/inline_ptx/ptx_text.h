@@ -14,6 +14,8 @@ struct Instruction {
   std::vector<std::string> parts;  // "add", "s32"
   std::vector<std::string> arguments;
 
+  /// Throws Untranslated where there are not so many.
+  const std::string& argument(std::size_t i) const;
   bool has(std::string_view part) const;
   const std::string& root() const { return parts.front(); }
   const std::string& type() const { return parts.back(); }

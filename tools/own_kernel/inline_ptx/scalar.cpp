@@ -137,21 +137,19 @@ std::string multiply(const Instruction& in, Operands& operands) {
   const bool adds = in.root() == "mad";
   if (is_float(type)) {
     if (adds)
-      return operands.assign(
-          in.arguments.at(0),
-          fmt::format("::inline_ptx::fma({}, {})", values(in, operands, 3, type), modifiers(in, 1)));
-    return operands.assign(in.arguments.at(0), fmt::format("::inline_ptx::mul({}, {})",
-                                                           values(in, operands, 2, type), modifiers(in, 1)));
+      return operands.assign(in.argument(0), fmt::format("::inline_ptx::fma({}, {})",
+                                                         values(in, operands, 3, type), modifiers(in, 1)));
+    return operands.assign(in.argument(0), fmt::format("::inline_ptx::mul({}, {})",
+                                                       values(in, operands, 2, type), modifiers(in, 1)));
   }
   if (in.parts.size() != 3) throw Untranslated{in.opcode};
   const std::string& half = in.parts[1];
   if (half != "lo" && half != "hi" && half != "wide") throw Untranslated{in.opcode};
-  std::string code =
-      fmt::format("::inline_ptx::mul_{}({}, {})", half, operands.value(in.arguments.at(1), type),
-                  operands.value(in.arguments.at(2), type));
+  std::string code = fmt::format("::inline_ptx::mul_{}({}, {})", half, operands.value(in.argument(1), type),
+                                 operands.value(in.argument(2), type));
   if (adds) {
     const std::string sum_type = half == "wide" ? fmt::format("{}{}", type[0], 2 * bits_of(type)) : type;
-    code = fmt::format("::inline_ptx::add({}, {}, 0u)", code, operands.value(in.arguments.at(3), sum_type));
+    code = fmt::format("::inline_ptx::add({}, {}, 0u)", code, operands.value(in.argument(3), sum_type));
   }
   return operands.assign(in.arguments[0], code);
 }
@@ -160,13 +158,13 @@ std::string shift(const Instruction& in, Operands& operands) {
   const std::string& type = in.type();
   if (in.root() == "shf") {
     if (in.parts.size() != 4) throw Untranslated{in.opcode};
-    return operands.assign(in.arguments.at(0), fmt::format("::inline_ptx::shf_{}({}, {})", in.parts[1],
-                                                           values(in, operands, 3, "b32"),
-                                                           in.parts[2] == "wrap" ? "true" : "false"));
+    return operands.assign(in.argument(0), fmt::format("::inline_ptx::shf_{}({}, {})", in.parts[1],
+                                                       values(in, operands, 3, "b32"),
+                                                       in.parts[2] == "wrap" ? "true" : "false"));
   }
-  return operands.assign(in.arguments.at(0), fmt::format("::inline_ptx::{}({}, {})", in.root(),
-                                                         operands.value(in.arguments.at(1), type),
-                                                         operands.value(in.arguments.at(2), "u32")));
+  return operands.assign(
+      in.argument(0), fmt::format("::inline_ptx::{}({}, {})", in.root(), operands.value(in.argument(1), type),
+                                  operands.value(in.argument(2), "u32")));
 }
 
 /// cvt.rn.satfinite.e4m3x2.f32 d, a, b; the types are the last two parts.
@@ -226,9 +224,8 @@ std::string with_carry(const Instruction& in, Operands& operands) {
   const bool subtracts = in.root().rfind("sub", 0) == 0;
   const bool takes = in.root().back() == 'c';
   return operands.assign(
-      in.arguments.at(0),
-      fmt::format("::inline_ptx::{}_carry({}, {}, {}, ptx_carry)", subtracts ? "sub" : "add",
-                  values(in, operands, 2, in.type()), takes, in.has("cc")));
+      in.argument(0), fmt::format("::inline_ptx::{}_carry({}, {}, {}, ptx_carry)", subtracts ? "sub" : "add",
+                                  values(in, operands, 2, in.type()), takes, in.has("cc")));
 }
 
 }  // namespace
@@ -236,21 +233,18 @@ std::string with_carry(const Instruction& in, Operands& operands) {
 std::string scalar_instruction(const Instruction& in, Operands& operands) {
   const std::string& root = in.root();
   const std::string& type = in.type();
-  const auto argument = [&](std::size_t i) -> const std::string& {
-    if (i >= in.arguments.size()) throw Untranslated{in.opcode};
-    return in.arguments[i];
-  };
   if (root == "mov") return move(in, operands);
   if (root == "setp" || root == "set") return set_predicate(in, operands);
   if (root == "selp")
-    return operands.assign(argument(0),
-                           fmt::format("({} ? {} : {})", operands.value(argument(3), "pred"),
-                                       operands.value(argument(1), type), operands.value(argument(2), type)));
+    return operands.assign(
+        in.argument(0),
+        fmt::format("({} ? {} : {})", operands.value(in.argument(3), "pred"),
+                    operands.value(in.argument(1), type), operands.value(in.argument(2), type)));
   if (root == "slct")
-    return operands.assign(argument(0),
-                           fmt::format("({} >= 0 ? {} : {})", operands.value(argument(3), type),
-                                       operands.value(argument(1), in.parts[in.parts.size() - 2]),
-                                       operands.value(argument(2), in.parts[in.parts.size() - 2])));
+    return operands.assign(in.argument(0),
+                           fmt::format("({} >= 0 ? {} : {})", operands.value(in.argument(3), type),
+                                       operands.value(in.argument(1), in.parts[in.parts.size() - 2]),
+                                       operands.value(in.argument(2), in.parts[in.parts.size() - 2])));
   if (root == "mul" || root == "mad") return multiply(in, operands);
   if (root == "mul24" || root == "mad24") return "";
   if (root == "shl" || root == "shr" || root == "shf") return shift(in, operands);
@@ -259,55 +253,59 @@ std::string scalar_instruction(const Instruction& in, Operands& operands) {
     return root == "add" || root == "sub" || root == "addc" || root == "subc" ? with_carry(in, operands) : "";
   if (root == "lop3" && type == "b32" && in.parts.size() == 2)
     return operands.assign(
-        argument(0), fmt::format("::inline_ptx::lop3({}, {}, {}, {})", operands.value(argument(1), "b32"),
-                                 operands.value(argument(2), "b32"), operands.value(argument(3), "b32"),
-                                 operands.value(argument(4), "b32")));
+        in.argument(0),
+        fmt::format("::inline_ptx::lop3({}, {}, {}, {})", operands.value(in.argument(1), "b32"),
+                    operands.value(in.argument(2), "b32"), operands.value(in.argument(3), "b32"),
+                    operands.value(in.argument(4), "b32")));
   if (root == "prmt")
-    return operands.assign(argument(0),
+    return operands.assign(in.argument(0),
                            fmt::format("::inline_ptx::prmt({}, \"{}\")", values(in, operands, 3, "b32"),
                                        in.parts.size() > 2 ? type : ""));
   if (root == "bfe")
     return operands.assign(
-        argument(0), fmt::format("::inline_ptx::bfe({}, {}, {})", operands.value(argument(1), type),
-                                 operands.value(argument(2), "u32"), operands.value(argument(3), "u32")));
+        in.argument(0),
+        fmt::format("::inline_ptx::bfe({}, {}, {})", operands.value(in.argument(1), type),
+                    operands.value(in.argument(2), "u32"), operands.value(in.argument(3), "u32")));
   if (root == "bfi")
-    return operands.assign(argument(0),
-                           fmt::format("::inline_ptx::bfi({}, {}, {}, {})", operands.value(argument(1), type),
-                                       operands.value(argument(2), type), operands.value(argument(3), "u32"),
-                                       operands.value(argument(4), "u32")));
+    return operands.assign(
+        in.argument(0),
+        fmt::format("::inline_ptx::bfi({}, {}, {}, {})", operands.value(in.argument(1), type),
+                    operands.value(in.argument(2), type), operands.value(in.argument(3), "u32"),
+                    operands.value(in.argument(4), "u32")));
   if (root == "popc" || root == "clz" || root == "bfind")
-    return operands.assign(argument(0),
-                           fmt::format("::inline_ptx::{}({}{})", root, operands.value(argument(1), type),
+    return operands.assign(in.argument(0),
+                           fmt::format("::inline_ptx::{}({}{})", root, operands.value(in.argument(1), type),
                                        in.has("shiftamt") ? ", true" : ""));
   if (root == "dp4a" || root == "dp2a") {
     if (root == "dp2a" || in.parts.size() != 3) return "";
     return operands.assign(
-        argument(0), fmt::format("::inline_ptx::dp4a<{}, {}>({}, {}, {})", in.parts[1] == "s32",
-                                 in.parts[2] == "s32", operands.value(argument(1), "b32"),
-                                 operands.value(argument(2), "b32"), operands.value(argument(3), "b32")));
+        in.argument(0),
+        fmt::format("::inline_ptx::dp4a<{}, {}>({}, {}, {})", in.parts[1] == "s32", in.parts[2] == "s32",
+                    operands.value(in.argument(1), "b32"), operands.value(in.argument(2), "b32"),
+                    operands.value(in.argument(3), "b32")));
   }
   if (root == "testp")
-    return operands.assign(argument(0), fmt::format("::inline_ptx::testp_{}({})", in.parts.at(1),
-                                                    operands.value(argument(1), type)));
+    return operands.assign(in.argument(0), fmt::format("::inline_ptx::testp_{}({})", in.parts.at(1),
+                                                       operands.value(in.argument(1), type)));
   if (root == "cvta") {
     const bool to_space = in.parts.at(1) == "to";
     const bool is_shared = in.begins("cvta.to.shared") || in.begins("cvta.shared");
-    if (!is_shared) return operands.assign(argument(0), operands.value(argument(1), type));
+    if (!is_shared) return operands.assign(in.argument(0), operands.value(in.argument(1), type));
     return operands.assign(
-        argument(0), fmt::format("::inline_ptx::{}_address({}, ptx_where)", to_space ? "shared" : "generic",
-                                 operands.value(argument(1), "b64")));
+        in.argument(0), fmt::format("::inline_ptx::{}_address({}, ptx_where)",
+                                    to_space ? "shared" : "generic", operands.value(in.argument(1), "b64")));
   }
   if (root == "isspacep" && in.parts.size() == 2 && (in.parts[1] == "shared" || in.parts[1] == "global"))
-    return operands.assign(argument(0), fmt::format("::inline_ptx::is_in_{}({}, ptx_where)", in.parts[1],
-                                                    operands.value(argument(1), "b64")));
-  if (root == "trap") return "::emulator::trap(ptx_where);";
-  if (root == "brkpt" || root == "pmevent" || root == "nanosleep") return "::__nanosleep(1);";
+    return operands.assign(in.argument(0), fmt::format("::inline_ptx::is_in_{}({}, ptx_where)", in.parts[1],
+                                                       operands.value(in.argument(1), "b64")));
+  if (root == "trap" || root == "brkpt") return "::emulator::trap(ptx_where);";
+  if (root == "pmevent" || root == "nanosleep") return "::__nanosleep(1);";
   const auto found = functions().find(root);
   if (found == functions().end()) return "";
   if (type == "pred")
-    return operands.assign(argument(0), fmt::format("::inline_ptx::{}_pred({})", found->second.name,
-                                                    values(in, operands, found->second.operands, "pred")));
-  return operands.assign(argument(0),
+    return operands.assign(in.argument(0), fmt::format("::inline_ptx::{}_pred({})", found->second.name,
+                                                       values(in, operands, found->second.operands, "pred")));
+  return operands.assign(in.argument(0),
                          fmt::format("::inline_ptx::{}({}, {})", found->second.name,
                                      values(in, operands, found->second.operands, type), modifiers(in, 1)));
 }
