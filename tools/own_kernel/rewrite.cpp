@@ -249,12 +249,12 @@ std::string edited(const std::string& text, std::vector<Edit> edits) {
 
 }  // namespace
 
-std::string rewrite(const std::string& file, const std::string& path) {
+std::string rewrite(const std::string& file, const std::string& path, bool is_one_of_several) {
   const std::string mark = "\xef\xbb\xbf";  // of UTF-8, which editors write in front; nvcc takes it
   const std::string text = file.rfind(mark, 0) == 0 ? file.substr(mark.size()) : file;
   const std::string code = blanked(text, false);
   const bool includes = text.find("#include") != std::string::npos;  // the kernel may be in a header
-  if (find_word(code, "__global__") == std::string::npos && !includes)
+  if (find_word(code, "__global__") == std::string::npos && !includes && !is_one_of_several)
     throw Refused(path + " has no kernel: no function in it is __global__.");
   std::vector<Edit> edits;
   std::string trailer;
@@ -271,7 +271,7 @@ std::string rewrite(const std::string& file, const std::string& path) {
     trailer =
         "void emulate::detail::run_once(emulate::Run& run) { emulate::detail::call_main(&::emulate_main, "
         "run); }\n";
-  } else {
+  } else if (!is_one_of_several) {
     throw Refused(path +
                   " has kernels but nothing that runs them: write 'void check_kernel(emulate::Run& run)' "
                   "that allocates, launches and checks (docs/emulator/bring-your-own-kernel.md), or a main.");

@@ -15,8 +15,9 @@ class Refused : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// The file for the preprocessor, on either backend. `path`: what reports call the file. Throws Refused.
-std::string rewrite(const std::string& file, const std::string& path);
+/// The file for the preprocessor, on either backend. `path`: what reports call the file. One of several files
+/// may have neither a kernel nor what runs it. Throws Refused.
+std::string rewrite(const std::string& file, const std::string& path, bool is_one_of_several = false);
 
 /// What the preprocessor has made of it, as C++ for the emulator; headers in `own_folders` are the
 /// emulator's. Throws Refused.

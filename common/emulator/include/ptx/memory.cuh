@@ -15,7 +15,7 @@
 
 // In an instrumented source the compiler would have each access checked a second time, as one of this header.
 #ifdef EMULATOR_INSTRUMENTED
-#define EMULATOR_WRAPPER EMULATOR_NOT_INSTRUMENTED
+#define EMULATOR_WRAPPER EMULATOR_NOT_INSTRUMENTED inline
 #else
 #define EMULATOR_WRAPPER __forceinline__
 #endif
