@@ -567,4 +567,5 @@ inline cudaError_t cudaGetDriverEntryPointByVersion(const char* symbol, void** f
   return cudaGetDriverEntryPoint(symbol, function, flags, result);
 }
 #include "cuda_runtime_more.h"
+#include "cuda_textures.h"
 // NOLINTEND(readability-identifier-naming)
