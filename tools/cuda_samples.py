@@ -4,12 +4,12 @@
 Usage: tools/cuda_samples.py run CHECKOUT [RECORD.json]   every sample; the record is docs/emulator/cuda_samples.json
        tools/cuda_samples.py page [--check]               writes the tables of docs/emulator/cuda-samples.md from the record
        tools/cuda_samples.py reasons [RECORD.json]        the record's reasons, the most frequent first
-Options of run: --only NAME (a sample, as often as needed), --jobs N, --seconds S (of CPU time, per run; 60).
+Options of run: --only NAME (a sample, as often as needed), --jobs N, --seconds S (of CPU time, per sample; 60),
+--total S (after so many seconds no other schedule of a sample is started; 20).
 
 A sample is a folder of CHECKOUT/Samples whose CMakeLists.txt has an add_executable. Its files are those that add_executable names.
 One that includes a header of a graphics library or of a library beside the CUDA runtime is not run. The others run in their own
-folder with their default size, or with the arguments that this program has for them, which the list shows. A run that needs
-more than the limit is tried with fewer schedules. A second run with the same record replaces only the samples that it runs.
+folder with their default size, or with the arguments that this program has for them, which the list shows. A second run with the same record replaces only the samples that it runs.
 """
 import pathlib
 import sys
@@ -50,7 +50,6 @@ NEEDS = (
 )
 # Arguments for a sample whose default size is a GPU's.
 ARGUMENTS = {}
-SCHEDULES = (((), 14), (("--seeds", "1"), 3), (("--schedule-seed", "1"), 1))
 
 
 def read(path):
@@ -143,22 +142,21 @@ def reason(status, output):
     return (lines or [f"exit status {status}"])[-1]
 
 
-def outcome(checkout, folder, files, seconds):
+def outcome(checkout, folder, files, seconds, total):
     """The row of a sample."""
     row = {"name": folder.name, "folder": str(folder.relative_to(checkout / "Samples").parent), "files": len(files)}
     needed = need(folder, files)
     if needed:
         return {**row, "outcome": "needs", "reason": needed}
     arguments = ARGUMENTS.get(folder.name, [])
-    command = [str(ROOT / "tools/emulate"), *(file.name for file in files), "-I", str(checkout / "Common")]
+    command = [str(ROOT / "tools/emulate"), *(str(file.relative_to(folder)) for file in files), *(["-I", "inc"] if (folder / "inc").is_dir() else []), "-I", str(checkout / "Common")]
     if arguments:
         row["arguments"] = " ".join(arguments)
         arguments = ["--", *arguments]
-    for options, schedules in SCHEDULES:
-        status, output, used = run([*command, *options, *arguments], folder, seconds)
-        row["seconds"], row["schedules"] = used, schedules
-        if status is not None:
-            break
+    status, output, row["seconds"] = run([*command, "--total", str(total), *arguments], folder, seconds)
+    schedules = re.search(r"(?m)^(\d+) (?:of \d+ )?schedules?\b", output)
+    if schedules:
+        row["schedules"] = int(schedules[1])
     if status is None:
         return {**row, "outcome": "slow", "reason": f"one schedule takes more than {seconds:.0f} s"}
     if status == 0:
@@ -194,7 +192,7 @@ def run_all(arguments):
             raise UserError(f"there is no sample '{name}'.")
     todo = [(folder, files) for folder, files in todo if not arguments.only or folder.name in arguments.only]
     with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
-        tasks = [pool.submit(outcome, checkout, folder, files, arguments.seconds) for folder, files in todo]
+        tasks = [pool.submit(outcome, checkout, folder, files, arguments.seconds, arguments.total) for folder, files in todo]
         for task in concurrent.futures.as_completed(tasks):
             row = task.result()
             record["rows"] = [old for old in record["rows"] if (old["folder"], old["name"]) != (row["folder"], row["name"])] + [row]
@@ -226,6 +224,7 @@ def main():
     command.add_argument("--only", action="append")
     command.add_argument("--jobs", type=int, default=os.cpu_count())
     command.add_argument("--seconds", type=float, default=60)
+    command.add_argument("--total", type=float, default=20)
     command = commands.add_parser("reasons")
     command.add_argument("record", type=pathlib.Path, nargs="?", default=RECORD)
     commands.add_parser("page").add_argument("--check", action="store_true")

@@ -20,6 +20,7 @@
 
 #include "emulator/instrument/cuda_program.h"
 #include "emulator/instrument/program_memory.h"
+#include "emulator/instrument/streams.h"
 #include "emulator/machine/launch/running_grid.h"
 #include "emulator/machine/options.h"
 #include "harness/backend/backend.h"
@@ -55,6 +56,7 @@ struct Options {
   int sms = 4;
   bool counters = false;
   double seconds = 60;
+  double total_seconds = 0;  // 0: no limit
   std::string trace;
   int trace_ctas = 4;
   std::vector<std::string> allow, strict;
@@ -110,6 +112,9 @@ void declare(CLI::App& app, Options& options) {
                  "Limit for a launch, after which it is reported as a livelock, and for host code, which is "
                  "then ended")
       ->capture_default_str()
+      ->check(harness::seconds_problem);
+  app.add_option("--total", options.total_seconds,
+                 "Limit for all schedules together, after which no other one is started; without it, all run")
       ->check(harness::seconds_problem);
   app.add_flag("--counters", options.counters,
                "Count bytes, sectors, bank conflicts and instructions by source line");
@@ -181,6 +186,7 @@ void run_once(const Options& options, Speed& speed) {
   const std::uint64_t launches_before = emulator::launches_so_far();
   emulator::forget_allocations();
   run_host_code(run);
+  emulator_cuda::finish_all();  // what streams have left to do
   speed.cpu_seconds += emulator::cpu_seconds_of_grids() - before;
   speed.expectations += run.expectations();
   speed.launches += emulator::launches_so_far() - launches_before;
@@ -307,8 +313,15 @@ int check(const Options& options) {
   const std::vector<Schedule> schedules = schedules_of(options);
   const bool is_one = schedules.size() == 1 || options.counters;  // the counters are those of one run
   const auto begin = std::chrono::steady_clock::now();
+  const auto seconds_passed = [&] {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  };
+  const std::size_t planned = is_one ? 1 : schedules.size();
+  std::size_t done = 0;
   Speed speed;
-  for (std::size_t i = 0; i < (is_one ? 1 : schedules.size()); ++i) {
+  for (std::size_t i = 0; i < planned; ++i) {
+    if (i > 0 && options.total_seconds > 0 && seconds_passed() >= options.total_seconds) break;
+    ++done;
     const Schedule& schedule = schedules[i];
     const std::string again = fmt::format("--schedule-seed {} --completion {} --sms {}", schedule.seed,
                                           name_of(schedule.completion), options.sms);
@@ -322,11 +335,11 @@ int check(const Options& options) {
     }
     if (status) return *status;
   }
-  const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - begin;
   if (options.counters) fmt::print("{}", harness::fitted_table(harness::take_emulator_counters().table));
-  fmt::print("{} on {} SMs: {} ({:.1f} s)\n",
-             harness::counted(options.counters ? 1 : schedules.size(), "schedule"), options.sms,
-             verdict(options, speed), passed.count());
+  const std::string count = done < planned ? fmt::format("{} of {} schedules, within --total {:g},", done,
+                                                         planned, options.total_seconds)
+                                           : harness::counted(done, "schedule");
+  fmt::print("{} on {} SMs: {} ({:.1f} s)\n", count, options.sms, verdict(options, speed), seconds_passed());
   for (const auto& [unit, count] : speed.work) {
     fmt::print("{:.0f} {} per second of CPU time: {} in {:.2f} s of launches\n",
                static_cast<double>(count) / std::max(speed.cpu_seconds, 1e-6), unit, count,

@@ -170,6 +170,19 @@ void remove_pragmas_of_macros(const std::string& code, std::vector<Edit>& edits)
   }
 }
 
+/// `static __constant__` and `extern __constant__`: the second word has become another `static`.
+void remove_second_static(const std::string& code, std::vector<Edit>& edits) {
+  const std::string word = "static";
+  for (std::size_t at = find_word(code, word); at != std::string::npos; at = find_word(code, word, at + 1)) {
+    std::size_t before = at;
+    while (before > 0 && std::isspace(static_cast<unsigned char>(code[before - 1]))) --before;
+    std::size_t begin = before;
+    while (begin > 0 && is_word(code[begin - 1])) --begin;
+    const std::string previous = code.substr(begin, before - begin);
+    if (previous == word || previous == "extern") edits.push_back({at, at + word.size(), ""});
+  }
+}
+
 /// A kernel, a function or a variable called gemm, which is the name of our namespace: it gets a `_`. Theirs
 /// stay: `gemm::` and `namespace gemm`.
 void rename_gemm(const std::string& code, std::vector<Edit>& edits) {
@@ -285,6 +298,7 @@ std::string rewrite_preprocessed(const std::string& text, const std::vector<std:
   std::vector<Edit> edits;
   rename_gemm(source.code(), edits);
   remove_pragmas_of_macros(source.code(), edits);
+  remove_second_static(source.code(), edits);
   if (!edits.empty()) source = Preprocessed(edited(text, std::exchange(edits, {})), own_folders);
   rewrite_launches(source, edits);
   rewrite_casts_of_kernels(source.code(), edits);

@@ -2,14 +2,17 @@
 // tools/emulate includes this first, as nvcc does with its own.
 //
 // CUDA Runtime API; CUDA C++ Programming Guide, "C++ Language Extensions". Calls that cannot work here do not
-// compile, or end with one sentence. A launch returns when its grid has run, so that streams and events order
-// nothing more.
+// compile, or end with one sentence.
 #pragma once
 
 // The names are CUDA's.
 // NOLINTBEGIN(readability-identifier-naming)
 
+#ifndef _GLIBCXX_CMATH
+#define lerp emulator_lerp  // C++20 has it in the global namespace as well, where files define their own
+#endif
 #include <math.h>  // isnan and its kin without std::, as nvcc has them
+#undef lerp
 
 #include <algorithm>
 #include <cassert>
@@ -20,6 +23,7 @@
 #include <cstring>
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <tuple>
 #include <type_traits>
@@ -28,6 +32,7 @@
 #include "cuda_intrinsics.h"
 #include "emulator/instrument/cuda_program.h"
 #include "emulator/instrument/program_memory.h"
+#include "emulator/instrument/streams.h"
 #include "ptx/core.cuh"
 #include "ptx/launch.cuh"
 #include "ptx/shared.cuh"
@@ -84,7 +89,7 @@ cudaError_t cudaMalloc(T** memory, std::size_t bytes) {
   return cudaSuccess;
 }
 template <typename T>
-cudaError_t cudaMallocAsync(T** memory, std::size_t bytes, gemm::ptx::Stream) {
+cudaError_t cudaMallocAsync(T** memory, std::size_t bytes, gemm::ptx::Stream = nullptr) {
   return cudaMalloc(memory, bytes);
 }
 template <typename T>
@@ -102,8 +107,10 @@ inline cudaError_t cudaFree(void* memory) {
   emulator_cuda::free(memory);
   return cudaSuccess;
 }
-inline cudaError_t cudaFreeAsync(void* memory, gemm::ptx::Stream) {
-  return cudaFree(memory);
+inline cudaError_t cudaFreeAsync(void* memory, gemm::ptx::Stream stream) {
+  emulator_cuda::submit(stream, emulator_cuda::NodeKind::kEmpty,
+                        [memory] { emulator_cuda::free_in_stream(memory); });
+  return cudaSuccess;
 }
 inline cudaError_t cudaFreeHost(void* memory) {
   emulator_cuda::free_host(memory);
@@ -117,33 +124,55 @@ enum cudaMemcpyKind {
   cudaMemcpyDeviceToDevice,
   cudaMemcpyDefault
 };
-inline cudaError_t cudaMemcpy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind) {
-  emulator_cuda::copy(to, from, bytes);
+namespace emulator_cuda {
+/// A copy that waits for its turn, or where it cannot be done later, for its stream. `copies`: whatever copies.
+template <typename Copies>
+cudaError_t copy_in_stream(const void* to, const void* from, gemm::ptx::Stream stream, Copies copies) {
+  submit(stream, NodeKind::kMemcpy, copies);
+  if (!captured_graph(stream) && !can_copy_later(to, from)) finish(stream);
   return cudaSuccess;
 }
-inline cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind,
-                                   gemm::ptx::Stream = nullptr) {
-  return cudaMemcpy(to, from, bytes, kind);
+}  // namespace emulator_cuda
+inline cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind,
+                                   gemm::ptx::Stream stream = nullptr) {
+  return emulator_cuda::copy_in_stream(to, from, stream,
+                                       [=] { emulator_cuda::copy(to, from, bytes); });
+}
+inline cudaError_t cudaMemcpy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind) {
+  return cudaMemcpyAsync(to, from, bytes, kind, nullptr);
+}
+inline cudaError_t cudaMemsetAsync(void* memory, int value, std::size_t bytes,
+                                   gemm::ptx::Stream stream = nullptr) {
+  emulator_cuda::submit(stream, emulator_cuda::NodeKind::kMemset,
+                        [=] { emulator_cuda::set(memory, value, bytes); });
+  return cudaSuccess;
 }
 inline cudaError_t cudaMemset(void* memory, int value, std::size_t bytes) {
-  emulator_cuda::set(memory, value, bytes);
-  return cudaSuccess;
+  return cudaMemsetAsync(memory, value, bytes, nullptr);
 }
-inline cudaError_t cudaMemsetAsync(void* memory, int value, std::size_t bytes, gemm::ptx::Stream = nullptr) {
-  return cudaMemset(memory, value, bytes);
+template <typename T>
+cudaError_t cudaMemcpyToSymbolAsync(T& symbol, const void* from, std::size_t bytes, std::size_t offset = 0,
+                                    cudaMemcpyKind = cudaMemcpyHostToDevice,
+                                    gemm::ptx::Stream stream = nullptr) {
+  void* to = reinterpret_cast<char*>(const_cast<std::remove_const_t<T>*>(std::addressof(symbol))) + offset;
+  return emulator_cuda::copy_in_stream(to, from, stream, [=] { emulator_cuda::copy(to, from, bytes); });
 }
 template <typename T>
 cudaError_t cudaMemcpyToSymbol(T& symbol, const void* from, std::size_t bytes, std::size_t offset = 0,
-                               cudaMemcpyKind = cudaMemcpyHostToDevice) {
-  std::memcpy(reinterpret_cast<char*>(const_cast<std::remove_const_t<T>*>(std::addressof(symbol))) + offset,
-              from, bytes);
-  return cudaSuccess;
+                               cudaMemcpyKind kind = cudaMemcpyHostToDevice) {
+  return cudaMemcpyToSymbolAsync(symbol, from, bytes, offset, kind);
+}
+template <typename T>
+cudaError_t cudaMemcpyFromSymbolAsync(void* to, const T& symbol, std::size_t bytes, std::size_t offset = 0,
+                                      cudaMemcpyKind = cudaMemcpyDeviceToHost,
+                                      gemm::ptx::Stream stream = nullptr) {
+  const void* from = reinterpret_cast<const char*>(std::addressof(symbol)) + offset;
+  return emulator_cuda::copy_in_stream(to, from, stream, [=] { emulator_cuda::copy(to, from, bytes); });
 }
 template <typename T>
 cudaError_t cudaMemcpyFromSymbol(void* to, const T& symbol, std::size_t bytes, std::size_t offset = 0,
-                                 cudaMemcpyKind = cudaMemcpyDeviceToHost) {
-  std::memcpy(to, reinterpret_cast<const char*>(std::addressof(symbol)) + offset, bytes);
-  return cudaSuccess;
+                                 cudaMemcpyKind kind = cudaMemcpyDeviceToHost) {
+  return cudaMemcpyFromSymbolAsync(to, symbol, bytes, offset, kind);
 }
 template <typename T>
 cudaError_t cudaGetSymbolAddress(void** address, T& symbol) {
@@ -154,47 +183,77 @@ cudaError_t cudaGetSymbolAddress(void** address, T& symbol) {
 // ---- Streams and events.
 
 using cudaStream_t = gemm::ptx::Stream;
-inline constexpr unsigned cudaStreamNonBlocking = 1;
+#define cudaStreamLegacy (reinterpret_cast<cudaStream_t>(1))
+#define cudaStreamPerThread (reinterpret_cast<cudaStream_t>(2))
+inline constexpr unsigned cudaStreamDefault = 0, cudaStreamNonBlocking = 1;
+inline cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned flags, int priority) {
+  *stream = emulator_cuda::make_stream((flags & cudaStreamNonBlocking) == 0, priority);
+  return cudaSuccess;
+}
+inline cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
+  return cudaStreamCreateWithPriority(stream, flags, 0);
+}
 inline cudaError_t cudaStreamCreate(cudaStream_t* stream) {
-  *stream = nullptr;
+  return cudaStreamCreateWithFlags(stream, cudaStreamDefault);
+}
+inline cudaError_t cudaStreamDestroy(cudaStream_t stream) {
+  emulator_cuda::destroy_stream(stream);
   return cudaSuccess;
 }
-inline cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
-  return cudaStreamCreate(stream);
-}
-inline cudaError_t cudaStreamDestroy(cudaStream_t) {
-  return cudaSuccess;
-}
-inline cudaError_t cudaStreamSynchronize(cudaStream_t) {
-  emulator::complete_grids();
+inline cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+  emulator_cuda::finish(stream);
   return cudaSuccess;
 }
 inline cudaError_t cudaDeviceSynchronize() {
-  emulator::complete_grids();
+  emulator_cuda::finish_all();
   return cudaSuccess;
 }
-using cudaEvent_t = std::chrono::steady_clock::time_point*;
-inline cudaError_t cudaEventCreate(cudaEvent_t* event) {
-  *event = new std::chrono::steady_clock::time_point;
+/// While the stream has work, the work goes on.
+inline cudaError_t cudaStreamQuery(cudaStream_t stream) {
+  if (emulator_cuda::is_empty(stream)) return cudaSuccess;
+  emulator_cuda::go_on();
+  return cudaErrorNotReady;
+}
+using cudaEvent_t = CUevent_st*;
+inline constexpr unsigned cudaEventDefault = 0, cudaEventBlockingSync = 1, cudaEventDisableTiming = 2,
+                          cudaEventInterprocess = 4;
+inline constexpr unsigned cudaEventRecordDefault = 0, cudaEventWaitDefault = 0;
+inline cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
+  *event = emulator_cuda::make_event();
   return cudaSuccess;
 }
-inline cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t = nullptr) {
-  *event = std::chrono::steady_clock::now();
+inline cudaError_t cudaEventCreate(cudaEvent_t* event, unsigned flags = cudaEventDefault) {
+  return cudaEventCreateWithFlags(event, flags);
+}
+inline cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream = nullptr) {
+  emulator_cuda::record(event, stream);
   return cudaSuccess;
 }
-inline cudaError_t cudaEventSynchronize(cudaEvent_t) {
+inline cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream = nullptr, unsigned = 0) {
+  return cudaEventRecord(event, stream);
+}
+inline cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+  emulator_cuda::finish(event);
   return cudaSuccess;
 }
-inline cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t, unsigned = 0) {
+inline cudaError_t cudaEventQuery(cudaEvent_t event) {
+  if (emulator_cuda::has_happened(event)) return cudaSuccess;
+  emulator_cuda::go_on();
+  return cudaErrorNotReady;
+}
+inline cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned = 0) {
+  emulator_cuda::wait_for(stream, event);
   return cudaSuccess;
 }
 /// The time that the emulator took, which says nothing about a GPU.
 inline cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t begin, cudaEvent_t end) {
-  *milliseconds = std::chrono::duration<float, std::milli>(*end - *begin).count();
+  *milliseconds = std::chrono::duration<float, std::milli>(emulator_cuda::time_of(end) -
+                                                           emulator_cuda::time_of(begin))
+                      .count();
   return cudaSuccess;
 }
 inline cudaError_t cudaEventDestroy(cudaEvent_t event) {
-  delete event;
+  emulator_cuda::destroy_event(event);
   return cudaSuccess;
 }
 
@@ -227,17 +286,32 @@ inline cudaError_t cudaGetDeviceCount(int* count) {
 inline cudaError_t cudaDeviceReset() {
   return cudaSuccess;
 }
+struct cudaUUID_t {
+  char bytes[16];
+};
 struct cudaDeviceProp {
   char name[256];
+  cudaUUID_t uuid;
   int major, minor, multiProcessorCount, warpSize, maxThreadsPerBlock, maxThreadsPerMultiProcessor;
   std::size_t sharedMemPerBlock, sharedMemPerBlockOptin, sharedMemPerMultiprocessor, totalGlobalMem;
+  std::size_t reservedSharedMemPerBlock;
   int regsPerBlock, regsPerMultiprocessor, l2CacheSize, cooperativeLaunch, concurrentKernels,
-      asyncEngineCount;
+      asyncEngineCount, clusterLaunch;
   int maxThreadsDim[3], maxGridSize[3], maxBlocksPerMultiProcessor;
   int canMapHostMemory, unifiedAddressing, managedMemory, concurrentManagedAccess, pageableMemoryAccess;
   int integrated, memoryPoolsSupported, streamPrioritiesSupported, hostNativeAtomicSupported;
   int memoryBusWidth, pciBusID, pciDeviceID, pciDomainID;
-  std::size_t totalConstMem, memPitch, textureAlignment;
+  std::size_t totalConstMem, memPitch, textureAlignment, texturePitchAlignment, surfaceAlignment;
+  int maxTexture1D, maxTexture1DMipmap, maxTexture1DLinear, maxTexture2D[2], maxTexture2DMipmap[2],
+      maxTexture2DLinear[3], maxTexture2DGather[2], maxTexture3D[3], maxTexture3DAlt[3], maxTextureCubemap,
+      maxTexture1DLayered[2], maxTexture2DLayered[3], maxTextureCubemapLayered[2];
+  int maxSurface1D, maxSurface2D[2], maxSurface3D[3], maxSurface1DLayered[2], maxSurface2DLayered[3],
+      maxSurfaceCubemap, maxSurfaceCubemapLayered[2];
+  int ECCEnabled, tccDriver, kernelExecTimeoutEnabled, computeMode, isMultiGpuBoard, multiGpuBoardGroupID;
+  int persistingL2CacheMaxSize, accessPolicyMaxWindowSize, globalL1CacheSupported, localL1CacheSupported;
+  int computePreemptionSupported, canUseHostPointerForRegisteredMem, hostRegisterSupported,
+      directManagedMemAccessFromHost, pageableMemoryAccessUsesHostPageTables, cooperativeMultiDeviceLaunch;
+  int clockRate, memoryClockRate, deviceOverlap, singleToDoublePrecisionPerfRatio;
 };
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device);
 enum cudaDeviceAttr {
@@ -248,18 +322,25 @@ enum cudaDeviceAttr {
   cudaDevAttrClockRate = 13,
   cudaDevAttrGpuOverlap = 15,
   cudaDevAttrMultiProcessorCount = 16,
+  cudaDevAttrKernelExecTimeout = 17,
   cudaDevAttrIntegrated = 18,
   cudaDevAttrCanMapHostMemory = 19,
   cudaDevAttrComputeMode = 20,
   cudaDevAttrConcurrentKernels = 31,
+  cudaDevAttrPciBusId = 33,
+  cudaDevAttrPciDeviceId = 34,
+  cudaDevAttrTccDriver = 35,
   cudaDevAttrMemoryClockRate = 36,
+  cudaDevAttrGlobalMemoryBusWidth = 37,
   cudaDevAttrL2CacheSize = 38,
   cudaDevAttrMaxThreadsPerMultiProcessor = 39,
   cudaDevAttrUnifiedAddressing = 41,
   cudaDevAttrMaxSharedMemoryPerMultiprocessor = 81,
   cudaDevAttrManagedMemory = 83,
+  cudaDevAttrHostNativeAtomicSupported = 86,
   cudaDevAttrPageableMemoryAccess = 88,
   cudaDevAttrConcurrentManagedAccess = 89,
+  cudaDevAttrComputePreemptionSupported = 90,
   cudaDevAttrMemoryPoolsSupported = 115,
   cudaDevAttrComputeCapabilityMajor = 75,
   cudaDevAttrComputeCapabilityMinor = 76,
@@ -309,30 +390,52 @@ namespace emulator_cuda {
 /// What stands between <<< and >>>.
 struct Config {
   gemm::ptx::LaunchShape shape;
+  cudaStream_t stream = nullptr;
 };
 inline gemm::ptx::Extent extent(const dim3& size) {
   return {size.x, size.y, size.z};
 }
 /// The stream of a launch, for which many write 0.
 struct StreamArgument {
-  StreamArgument(cudaStream_t) {}  // NOLINT(google-explicit-constructor)
-  StreamArgument(int) {}           // NOLINT(google-explicit-constructor)
+  StreamArgument(cudaStream_t its_stream) : stream(its_stream) {}  // NOLINT(google-explicit-constructor)
+  StreamArgument(int) {}                                           // NOLINT(google-explicit-constructor)
+  cudaStream_t stream = nullptr;
 };
-inline Config config(dim3 grid, dim3 block, std::size_t shared_bytes = 0, StreamArgument = nullptr) {
+inline Config config(dim3 grid, dim3 block, std::size_t shared_bytes = 0, StreamArgument stream = nullptr) {
   return {{.grid = extent(grid),
            .block = extent(block),
            .cluster = {},
-           .shared_bytes = static_cast<int>(shared_bytes)}};
+           .shared_bytes = static_cast<int>(shared_bytes)},
+          stream.stream};
+}
+
+/// The grid that `call` runs with these arguments, when its turn comes: launches copy their arguments.
+template <typename Kernel, typename Values>
+Operation grid_of(const void* handle, const gemm::ptx::LaunchShape& shape, Kernel call, Values&& values) {
+  return [=, kept = std::make_shared<std::decay_t<Values>>(std::forward<Values>(values))] {
+    const std::decay_t<Values> arguments = *kept;
+    emulator::note_launch_arguments(&arguments, sizeof arguments);
+    emulator::run_grid(
+        shape, nullptr, [&] { std::apply(call, arguments); }, handle);
+  };
+}
+inline void submit_grid(cudaStream_t stream, const gemm::ptx::LaunchShape& shape, Operation grid) {
+  if (shape.dependent) return submit_dependent(stream, std::move(grid));
+  submit(stream, NodeKind::kKernel, std::move(grid));
 }
 
 template <typename... Parameters, typename... Arguments>
-void launch(void (*kernel)(Parameters...), gemm::ptx::LaunchShape shape, Arguments&&... arguments) {
+Operation grid_of_kernel(void (*kernel)(Parameters...), gemm::ptx::LaunchShape shape,
+                         Arguments&&... arguments) {
   const void* handle = reinterpret_cast<const void*>(kernel);
-  const std::tuple<Parameters...> values{static_cast<Parameters>(arguments)...};
+  std::tuple<std::remove_const_t<Parameters>...> values{static_cast<Parameters>(arguments)...};
   prepare_launch(handle, shape, [&] { std::apply(kernel, values); });
-  emulator::note_launch_arguments(&values, sizeof values);
-  emulator::run_grid(
-      shape, nullptr, [&] { std::apply(kernel, values); }, handle);
+  return grid_of(handle, shape, kernel, std::move(values));
+}
+template <typename... Parameters, typename... Arguments>
+void launch_in_stream(void (*kernel)(Parameters...), const gemm::ptx::LaunchShape& shape, cudaStream_t stream,
+            Arguments&&... arguments) {
+  submit_grid(stream, shape, grid_of_kernel(kernel, shape, std::forward<Arguments>(arguments)...));
 }
 
 /// Asks for the address of a kernel: of the one function that a name stands for, or of the one with these
@@ -376,7 +479,7 @@ struct Launch : Config {
     } else {
       static_assert(sizeof...(Parameters) == sizeof...(Arguments),
                     "a launch passes as many arguments as its kernel has parameters without a default");
-      launch(kernel, shape, std::forward<Arguments>(arguments)...);
+      launch_in_stream(kernel, shape, stream, std::forward<Arguments>(arguments)...);
     }
   }
   template <typename... Arguments>
@@ -386,9 +489,7 @@ struct Launch : Config {
     gemm::ptx::LaunchShape prepared = shape;
     std::tuple<std::decay_t<Arguments>...> values(std::forward<Arguments>(arguments)...);
     prepare_launch(handle, prepared, [&] { std::apply(by_name, values); });
-    emulator::note_launch_arguments(&values, sizeof values);
-    emulator::run_grid(
-        prepared, nullptr, [&] { std::apply(by_name, values); }, handle);
+    submit_grid(stream, prepared, grid_of(handle, prepared, by_name, std::move(values)));
   }
 };
 
@@ -401,7 +502,7 @@ struct Call {
 struct Configured : Config {
   template <typename ByName, typename Address>
   Launch<ByName, Address> with(ByName by_name, Address address) const {
-    return {{shape}, by_name, address};
+    return {{shape, stream}, by_name, address};
   }
   template <typename... Arguments>
   Call<Arguments...> operator()(Arguments&&... arguments) const {
@@ -418,7 +519,7 @@ void operator->*(void (*kernel)(Parameters...), Call<Arguments...> call) {
                 "a launch passes as many arguments as its kernel has parameters");
   std::apply(
       [&](auto&&... arguments) {
-        launch(kernel, call.config.shape, std::forward<decltype(arguments)>(arguments)...);
+        launch_in_stream(kernel, call.config.shape, call.config.stream, std::forward<decltype(arguments)>(arguments)...);
       },
       std::move(call.arguments));
 }
@@ -471,24 +572,30 @@ inline gemm::ptx::LaunchShape shape_of(const cudaLaunchConfig_t& config) {
 
 /// Arguments by address, as cudaLaunchKernel takes them.
 template <typename... Parameters, std::size_t... kIndex>
-void launch_by_address(void (*kernel)(Parameters...), const gemm::ptx::LaunchShape& shape, void** arguments,
-                       std::index_sequence<kIndex...>) {
-  launch(kernel, shape, *static_cast<std::remove_reference_t<Parameters>*>(arguments[kIndex])...);
+Operation grid_by_address(void (*kernel)(Parameters...), const gemm::ptx::LaunchShape& shape,
+                          void** arguments, std::index_sequence<kIndex...>) {
+  return grid_of_kernel(kernel, shape,
+                        *static_cast<std::remove_reference_t<Parameters>*>(arguments[kIndex])...);
 }
 
 /// What is known of a kernel whose address has become a void pointer: how to launch it with arguments by
 /// address.
-using LaunchByAddress = std::function<void(const gemm::ptx::LaunchShape&, void**)>;
-inline std::map<const void*, LaunchByAddress>& kernels_by_address() {
-  static std::map<const void*, LaunchByAddress> kernels;
+using GridByAddress = std::function<Operation(const gemm::ptx::LaunchShape&, void**)>;
+inline std::map<const void*, GridByAddress>& kernels_by_address() {
+  static std::map<const void*, GridByAddress> kernels;
   return kernels;
 }
-inline void launch_kernel_at(const void* kernel, const gemm::ptx::LaunchShape& shape, void** arguments) {
+inline Operation grid_of_kernel_at(const void* kernel, const gemm::ptx::LaunchShape& shape,
+                                   void** arguments) {
   const auto found = kernels_by_address().find(kernel);
   if (found == kernels_by_address().end())
     refuse_launch(
         "a launch of a kernel by a void pointer that was not made by a cast of the kernel in this file");
-  found->second(shape, arguments);
+  return found->second(shape, arguments);
+}
+inline void launch_kernel_at(const void* kernel, const gemm::ptx::LaunchShape& shape, cudaStream_t stream,
+                             void** arguments) {
+  submit_grid(stream, shape, grid_of_kernel_at(kernel, shape, arguments));
 }
 
 /// (void*)kernel and reinterpret_cast<void*>(kernel), as tools/emulate writes them: VoidCast<void*>() ->*
@@ -499,7 +606,7 @@ struct VoidCast {
   Pointer operator->*(void (*kernel)(Parameters...)) const {
     const auto address = reinterpret_cast<Pointer>(kernel);
     kernels_by_address()[address] = [kernel](const gemm::ptx::LaunchShape& shape, void** arguments) {
-      launch_by_address(kernel, shape, arguments, std::index_sequence_for<Parameters...>());
+      return grid_by_address(kernel, shape, arguments, std::index_sequence_for<Parameters...>());
     };
     return address;
   }
@@ -514,41 +621,47 @@ struct VoidCast {
 template <typename... Parameters, typename... Arguments>
 cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(Parameters...),
                                Arguments&&... arguments) {
-  emulator_cuda::launch(kernel, emulator_cuda::shape_of(*config), std::forward<Arguments>(arguments)...);
+  emulator_cuda::launch_in_stream(kernel, emulator_cuda::shape_of(*config), config->stream, std::forward<Arguments>(arguments)...);
   return cudaSuccess;
 }
 template <typename... Parameters>
 cudaError_t cudaLaunchKernel(void (*kernel)(Parameters...), dim3 grid, dim3 block, void** arguments,
-                             std::size_t shared_bytes = 0, cudaStream_t = nullptr) {
-  emulator_cuda::launch_by_address(kernel, emulator_cuda::config(grid, block, shared_bytes).shape, arguments,
-                                   std::index_sequence_for<Parameters...>());
+                             std::size_t shared_bytes = 0, cudaStream_t stream = nullptr) {
+  const gemm::ptx::LaunchShape shape = emulator_cuda::config(grid, block, shared_bytes).shape;
+  emulator_cuda::submit_grid(stream, shape,
+                             emulator_cuda::grid_by_address(kernel, shape, arguments,
+                                                            std::index_sequence_for<Parameters...>()));
   return cudaSuccess;
 }
 template <typename... Parameters>
 cudaError_t cudaLaunchCooperativeKernel(void (*kernel)(Parameters...), dim3 grid, dim3 block,
                                         void** arguments, std::size_t shared_bytes = 0,
-                                        cudaStream_t = nullptr) {
+                                        cudaStream_t stream = nullptr) {
   gemm::ptx::LaunchShape shape = emulator_cuda::config(grid, block, shared_bytes).shape;
   shape.co_resident = true;
-  emulator_cuda::launch_by_address(kernel, shape, arguments, std::index_sequence_for<Parameters...>());
+  emulator_cuda::submit_grid(stream, shape,
+                             emulator_cuda::grid_by_address(kernel, shape, arguments,
+                                                            std::index_sequence_for<Parameters...>()));
   return cudaSuccess;
 }
 
 inline cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* kernel,
                                        void** arguments) {
-  emulator_cuda::launch_kernel_at(kernel, emulator_cuda::shape_of(*config), arguments);
+  emulator_cuda::launch_kernel_at(kernel, emulator_cuda::shape_of(*config), config->stream, arguments);
   return cudaSuccess;
 }
 inline cudaError_t cudaLaunchKernel(const void* kernel, dim3 grid, dim3 block, void** arguments,
-                                    std::size_t shared_bytes = 0, cudaStream_t = nullptr) {
-  emulator_cuda::launch_kernel_at(kernel, emulator_cuda::config(grid, block, shared_bytes).shape, arguments);
+                                    std::size_t shared_bytes = 0, cudaStream_t stream = nullptr) {
+  emulator_cuda::launch_kernel_at(kernel, emulator_cuda::config(grid, block, shared_bytes).shape, stream,
+                                  arguments);
   return cudaSuccess;
 }
-inline cudaError_t cudaLaunchCooperativeKernel(const void* kernel, dim3 grid, dim3 block, void** arguments,
-                                               std::size_t shared_bytes = 0, cudaStream_t = nullptr) {
+inline cudaError_t cudaLaunchCooperativeKernel(const void* kernel, dim3 grid, dim3 block,
+                                               void** arguments, std::size_t shared_bytes = 0,
+                                               cudaStream_t stream = nullptr) {
   gemm::ptx::LaunchShape shape = emulator_cuda::config(grid, block, shared_bytes).shape;
   shape.co_resident = true;
-  emulator_cuda::launch_kernel_at(kernel, shape, arguments);
+  emulator_cuda::launch_kernel_at(kernel, shape, stream, arguments);
   return cudaSuccess;
 }
 
@@ -568,4 +681,5 @@ inline cudaError_t cudaGetDriverEntryPointByVersion(const char* symbol, void** f
 }
 #include "cuda_runtime_more.h"
 #include "cuda_textures.h"
+#include "cuda_graphs.h"
 // NOLINTEND(readability-identifier-naming)

@@ -1,11 +1,13 @@
 // Functions of the CUDA runtime that example programs call beside those of cuda_runtime.h, which includes
-// this: pitched and pinned memory, streams and events with flags, limits, attributes of functions.
+// this: pitched and pinned memory, pools, peers, callbacks, graphs, limits, attributes of functions.
 //
-// CUDA Runtime API. As there, a launch returns when its grid has run, so that streams order nothing.
+// CUDA Runtime API.
 #pragma once
 
 #include <cstddef>
+#include <cstdio>
 #include <cstring>
+#include <map>
 #include <type_traits>
 
 // The names are CUDA's.
@@ -37,17 +39,26 @@ cudaError_t cudaMallocPitch(T** memory, std::size_t* pitch, std::size_t width_by
   *pitch = (width_bytes + 511) / 512 * 512;
   return cudaMalloc(memory, *pitch * height);
 }
-inline cudaError_t cudaMemcpy2D(void* to, std::size_t to_pitch, const void* from, std::size_t from_pitch,
-                                std::size_t width_bytes, std::size_t height, cudaMemcpyKind kind) {
-  for (std::size_t row = 0; row < height; ++row)
-    cudaMemcpy(static_cast<char*>(to) + row * to_pitch, static_cast<const char*>(from) + row * from_pitch,
-               width_bytes, kind);
+inline cudaError_t cudaHostRegister(void* memory, std::size_t bytes, unsigned) {
+  emulator_cuda::register_host(memory, bytes);
+  return cudaSuccess;
+}
+inline cudaError_t cudaHostUnregister(void* memory) {
+  emulator_cuda::unregister_host(memory);
   return cudaSuccess;
 }
 inline cudaError_t cudaMemcpy2DAsync(void* to, std::size_t to_pitch, const void* from, std::size_t from_pitch,
-                                     std::size_t width_bytes, std::size_t height, cudaMemcpyKind kind,
-                                     cudaStream_t = nullptr) {
-  return cudaMemcpy2D(to, to_pitch, from, from_pitch, width_bytes, height, kind);
+                                     std::size_t width_bytes, std::size_t height, cudaMemcpyKind,
+                                     cudaStream_t stream = nullptr) {
+  return emulator_cuda::copy_in_stream(to, from, stream, [=] {
+    for (std::size_t row = 0; row < height; ++row)
+      emulator_cuda::copy(static_cast<char*>(to) + row * to_pitch,
+                          static_cast<const char*>(from) + row * from_pitch, width_bytes);
+  });
+}
+inline cudaError_t cudaMemcpy2D(void* to, std::size_t to_pitch, const void* from, std::size_t from_pitch,
+                                std::size_t width_bytes, std::size_t height, cudaMemcpyKind kind) {
+  return cudaMemcpy2DAsync(to, to_pitch, from, from_pitch, width_bytes, height, kind);
 }
 inline cudaError_t cudaMemset2D(void* memory, std::size_t pitch, int value, std::size_t width_bytes,
                                 std::size_t height) {
@@ -55,15 +66,13 @@ inline cudaError_t cudaMemset2D(void* memory, std::size_t pitch, int value, std:
     cudaMemset(static_cast<char*>(memory) + row * pitch, value, width_bytes);
   return cudaSuccess;
 }
-template <typename T>
-cudaError_t cudaMemcpyToSymbolAsync(T& symbol, const void* from, std::size_t bytes, std::size_t offset = 0,
-                                    cudaMemcpyKind kind = cudaMemcpyHostToDevice, cudaStream_t = nullptr) {
-  return cudaMemcpyToSymbol(symbol, from, bytes, offset, kind);
-}
-template <typename T>
-cudaError_t cudaMemcpyFromSymbolAsync(void* to, const T& symbol, std::size_t bytes, std::size_t offset = 0,
-                                      cudaMemcpyKind kind = cudaMemcpyDeviceToHost, cudaStream_t = nullptr) {
-  return cudaMemcpyFromSymbol(to, symbol, bytes, offset, kind);
+inline cudaError_t cudaMemset2DAsync(void* memory, std::size_t pitch, int value, std::size_t width_bytes,
+                                     std::size_t height, cudaStream_t stream = nullptr) {
+  emulator_cuda::submit(stream, emulator_cuda::NodeKind::kMemset, [=] {
+    for (std::size_t row = 0; row < height; ++row)
+      emulator_cuda::set(static_cast<char*>(memory) + row * pitch, value, width_bytes);
+  });
+  return cudaSuccess;
 }
 template <typename... Arguments>
 cudaError_t cudaMemPrefetchAsync(Arguments&&...) {  // a hint
@@ -73,44 +82,165 @@ template <typename... Arguments>
 cudaError_t cudaMemAdvise(Arguments&&...) {  // a hint
   return cudaSuccess;
 }
-inline constexpr int cudaCpuDeviceId = -1;
+inline constexpr int cudaCpuDeviceId = -1, cudaInvalidDeviceId = -2;
+inline constexpr unsigned cudaMemAttachHost = 2, cudaMemAttachSingle = 4;
+template <typename T>
+cudaError_t cudaStreamAttachMemAsync(cudaStream_t, T*, std::size_t = 0, unsigned = cudaMemAttachSingle) {
+  return cudaSuccess;  // managed memory is accessible to every stream
+}
+enum cudaMemoryType {
+  cudaMemoryTypeUnregistered,
+  cudaMemoryTypeHost,
+  cudaMemoryTypeDevice,
+  cudaMemoryTypeManaged
+};
+
+// ---- Pools: an allocation has its memory at once, and nothing is kept after it is freed.
+
+enum cudaMemAllocationType { cudaMemAllocationTypeInvalid, cudaMemAllocationTypePinned };
+enum cudaMemAllocationHandleType { cudaMemHandleTypeNone, cudaMemHandleTypePosixFileDescriptor };
+enum cudaMemLocationType {
+  cudaMemLocationTypeInvalid,
+  cudaMemLocationTypeDevice,
+  cudaMemLocationTypeHost,
+  cudaMemLocationTypeHostNuma,
+  cudaMemLocationTypeHostNumaCurrent
+};
+struct cudaMemLocation {
+  cudaMemLocationType type;
+  int id;
+};
+enum cudaMemAccessFlags {
+  cudaMemAccessFlagsProtNone,
+  cudaMemAccessFlagsProtRead,
+  cudaMemAccessFlagsProtReadWrite = 3
+};
+struct cudaMemAccessDesc {
+  cudaMemLocation location;
+  cudaMemAccessFlags flags;
+};
+struct cudaMemPoolProps {
+  cudaMemAllocationType allocType;
+  cudaMemAllocationHandleType handleTypes;
+  cudaMemLocation location;
+  void* win32SecurityAttributes;
+  std::size_t maxSize;
+  unsigned short usage;
+};
+enum cudaMemPoolAttr {
+  cudaMemPoolReuseFollowEventDependencies = 1,
+  cudaMemPoolReuseAllowOpportunistic,
+  cudaMemPoolReuseAllowInternalDependencies,
+  cudaMemPoolAttrReleaseThreshold
+};
+namespace emulator_cuda {
+struct Pool {
+  std::map<cudaMemPoolAttr, unsigned long long> attributes;
+};
+inline Pool* pool_of_device(Pool* next = nullptr) {
+  static Pool first;
+  static Pool* current = &first;
+  if (next) current = next;
+  return current;
+}
+}  // namespace emulator_cuda
+using cudaMemPool_t = emulator_cuda::Pool*;
+inline cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t* pool, int) {
+  *pool = emulator_cuda::pool_of_device();
+  return cudaSuccess;
+}
+inline cudaError_t cudaDeviceGetMemPool(cudaMemPool_t* pool, int device) {
+  return cudaDeviceGetDefaultMemPool(pool, device);
+}
+inline cudaError_t cudaDeviceSetMemPool(int, cudaMemPool_t pool) {
+  emulator_cuda::pool_of_device(pool);
+  return cudaSuccess;
+}
+inline cudaError_t cudaMemPoolCreate(cudaMemPool_t* pool, const cudaMemPoolProps*) {
+  *pool = new emulator_cuda::Pool;
+  return cudaSuccess;
+}
+inline cudaError_t cudaMemPoolDestroy(cudaMemPool_t pool) {
+  delete pool;
+  return cudaSuccess;
+}
+inline cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool, cudaMemPoolAttr attribute, void* value) {
+  if (attribute == cudaMemPoolAttrReleaseThreshold)
+    std::memcpy(&pool->attributes[attribute], value, sizeof(unsigned long long));
+  else
+    pool->attributes[attribute] = static_cast<unsigned long long>(*static_cast<int*>(value));
+  return cudaSuccess;
+}
+inline cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t pool, cudaMemPoolAttr attribute, void* value) {
+  if (attribute == cudaMemPoolAttrReleaseThreshold)
+    std::memcpy(value, &pool->attributes[attribute], sizeof(unsigned long long));
+  else
+    *static_cast<int*>(value) = static_cast<int>(pool->attributes[attribute]);
+  return cudaSuccess;
+}
+inline cudaError_t cudaMemPoolTrimTo(cudaMemPool_t, std::size_t) {
+  return cudaSuccess;
+}
+inline cudaError_t cudaMemPoolSetAccess(cudaMemPool_t, const cudaMemAccessDesc*, std::size_t) {
+  return cudaSuccess;
+}
+template <typename T>
+cudaError_t cudaMallocFromPoolAsync(T** memory, std::size_t bytes, cudaMemPool_t, cudaStream_t stream) {
+  return cudaMallocAsync(memory, bytes, stream);
+}
 
 // ---- Streams and events.
 
-inline constexpr unsigned cudaStreamDefault = 0;
-inline constexpr unsigned cudaEventDefault = 0, cudaEventBlockingSync = 1, cudaEventDisableTiming = 2;
-inline cudaError_t cudaEventCreate(cudaEvent_t* event, unsigned) {
-  return cudaEventCreate(event);
-}
-inline cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
-  return cudaEventCreate(event);
-}
-inline cudaError_t cudaEventQuery(cudaEvent_t) {
-  return cudaSuccess;
-}
-inline cudaError_t cudaStreamQuery(cudaStream_t) {
-  emulator::complete_grids();
-  return cudaSuccess;
-}
-inline cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned, int) {
-  return cudaStreamCreate(stream);
-}
 inline cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
   *least = 0;
   *greatest = -5;
   return cudaSuccess;
 }
-/// `function` runs here and now: what came before it in the stream is over.
-inline cudaError_t cudaLaunchHostFunc(cudaStream_t, void (*function)(void*), void* data) {
-  emulator::complete_grids();
-  function(data);
+inline cudaError_t cudaStreamGetPriority(cudaStream_t stream, int* priority) {
+  *priority = emulator_cuda::priority_of(stream);
   return cudaSuccess;
+}
+inline cudaError_t cudaStreamGetFlags(cudaStream_t stream, unsigned* flags) {
+  *flags = emulator_cuda::waits_for_default_stream(stream) ? cudaStreamDefault : cudaStreamNonBlocking;
+  return cudaSuccess;
+}
+using cudaHostFn_t = void (*)(void*);
+namespace emulator_cuda {
+/// Host code may wait for the function by means that are not CUDA's, so that it is not put off.
+template <typename Function>
+cudaError_t call_in_stream(cudaStream_t stream, Function function) {
+  submit(stream, NodeKind::kHost, function);
+  if (!captured_graph(stream)) finish(stream);
+  return cudaSuccess;
+}
+}  // namespace emulator_cuda
+inline cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void* data) {
+  return emulator_cuda::call_in_stream(stream, [=] { function(data); });
 }
 inline cudaError_t cudaStreamAddCallback(cudaStream_t stream,
                                          void (*function)(cudaStream_t, cudaError_t, void*), void* data,
                                          unsigned) {
-  emulator::complete_grids();
-  function(stream, cudaSuccess, data);
+  return emulator_cuda::call_in_stream(stream, [=] { function(stream, cudaSuccess, data); });
+}
+
+// ---- What a stream's accesses are worth in the L2: hints.
+
+enum cudaAccessProperty { cudaAccessPropertyNormal, cudaAccessPropertyStreaming, cudaAccessPropertyPersisting };
+struct cudaAccessPolicyWindow {
+  void* base_ptr;
+  std::size_t num_bytes;
+  float hitRatio;
+  cudaAccessProperty hitProp, missProp;
+};
+enum cudaStreamAttrID { cudaStreamAttributeAccessPolicyWindow = 1, cudaStreamAttributePriority = 8 };
+union cudaStreamAttrValue {
+  cudaAccessPolicyWindow accessPolicyWindow;
+  int priority;
+};
+inline cudaError_t cudaStreamSetAttribute(cudaStream_t, cudaStreamAttrID, const cudaStreamAttrValue*) {
+  return cudaSuccess;
+}
+inline cudaError_t cudaCtxResetPersistingL2Cache() {
   return cudaSuccess;
 }
 
@@ -121,11 +251,64 @@ inline constexpr unsigned cudaDeviceScheduleAuto = 0, cudaDeviceScheduleSpin = 1
 inline cudaError_t cudaSetDeviceFlags(unsigned) {
   return cudaSuccess;
 }
+inline cudaError_t cudaGetDeviceFlags(unsigned* flags) {
+  *flags = cudaDeviceMapHost;
+  return cudaSuccess;
+}
+inline cudaError_t cudaDeviceGetPCIBusId(char* text, int bytes, int) {
+  std::snprintf(text, static_cast<std::size_t>(bytes), "0000:00:00.0");
+  return cudaSuccess;
+}
+inline cudaError_t cudaChooseDevice(int* device, const cudaDeviceProp*) {
+  *device = 0;
+  return cudaSuccess;
+}
+
+// ---- Peers: there is one device.
+
+inline constexpr cudaError_t cudaErrorPeerAccessUnsupported = static_cast<cudaError_t>(217);
+inline constexpr cudaError_t cudaErrorPeerAccessNotEnabled = static_cast<cudaError_t>(705);
+enum cudaDeviceP2PAttr {
+  cudaDevP2PAttrPerformanceRank = 1,
+  cudaDevP2PAttrAccessSupported,
+  cudaDevP2PAttrNativeAtomicSupported,
+  cudaDevP2PAttrCudaArrayAccessSupported
+};
 inline cudaError_t cudaDeviceCanAccessPeer(int* can, int, int) {
   *can = 0;
   return cudaSuccess;
 }
-enum cudaLimit { cudaLimitStackSize, cudaLimitPrintfFifoSize, cudaLimitMallocHeapSize };
+inline cudaError_t cudaDeviceGetP2PAttribute(int* value, cudaDeviceP2PAttr, int, int) {
+  *value = 0;
+  return cudaErrorInvalidDevice;
+}
+inline cudaError_t cudaDeviceEnablePeerAccess(int, unsigned) {
+  return cudaErrorInvalidDevice;
+}
+inline cudaError_t cudaDeviceDisablePeerAccess(int) {
+  return cudaErrorPeerAccessNotEnabled;
+}
+inline cudaError_t cudaMemcpyPeerAsync(void* to, int, const void* from, int, std::size_t bytes,
+                                       cudaStream_t stream = nullptr) {
+  return cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream);
+}
+inline cudaError_t cudaMemcpyPeer(void* to, int, const void* from, int, std::size_t bytes) {
+  return cudaMemcpyPeerAsync(to, 0, from, 0, bytes);
+}
+
+enum cudaLimit {
+  cudaLimitStackSize,
+  cudaLimitPrintfFifoSize,
+  cudaLimitMallocHeapSize,
+  cudaLimitDevRuntimeSyncDepth,
+  cudaLimitDevRuntimePendingLaunchCount,
+  cudaLimitMaxL2FetchGranularity,
+  cudaLimitPersistingL2CacheSize
+};
+inline cudaError_t cudaDeviceGetLimit(std::size_t* value, cudaLimit limit) {
+  *value = limit == cudaLimitStackSize ? 1024 : std::size_t{8} << 20;
+  return cudaSuccess;
+}
 inline cudaError_t cudaDeviceSetLimit(cudaLimit, std::size_t) {
   return cudaSuccess;
 }

@@ -403,6 +403,21 @@ inline double max(double a, float b) {
 inline double max(float a, double b) {
   return emulator::larger(static_cast<double>(a), b);
 }
+// Beside a file's own template of two numbers of a type, these are chosen.
+#define EMULATOR_MIN_MAX(type)             \
+  constexpr type min(type a, type b) {     \
+    return b < a ? b : a;                  \
+  }                                        \
+  constexpr type max(type a, type b) {     \
+    return a < b ? b : a;                  \
+  }
+EMULATOR_MIN_MAX(int)
+EMULATOR_MIN_MAX(unsigned)
+EMULATOR_MIN_MAX(long)
+EMULATOR_MIN_MAX(unsigned long)
+EMULATOR_MIN_MAX(long long)
+EMULATOR_MIN_MAX(unsigned long long)
+#undef EMULATOR_MIN_MAX
 template <typename A, typename B>
 requires emulator::OneUnsigned<A, B>
 constexpr std::make_unsigned_t<A> min(A a, B b) {
@@ -413,9 +428,11 @@ requires emulator::OneUnsigned<A, B>
 constexpr std::make_unsigned_t<A> max(A a, B b) {
   return max(static_cast<std::make_unsigned_t<A>>(a), static_cast<std::make_unsigned_t<B>>(b));
 }
+template <typename = void>  // host code may define its own
 constexpr unsigned umin(unsigned a, unsigned b) {
   return min(a, b);
 }
+template <typename = void>  // host code may define its own
 constexpr unsigned umax(unsigned a, unsigned b) {
   return max(a, b);
 }

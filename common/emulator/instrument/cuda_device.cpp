@@ -34,7 +34,34 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
   properties->concurrentManagedAccess = properties->memoryPoolsSupported = 1;
   properties->totalConstMem = 65536;
   properties->memPitch = 0x7fffffff;
-  properties->textureAlignment = 512;
+  properties->textureAlignment = properties->surfaceAlignment = 512;
+  properties->texturePitchAlignment = 32;
+  properties->streamPrioritiesSupported = properties->clusterLaunch = properties->hostRegisterSupported = 1;
+  properties->reservedSharedMemPerBlock = emulator::kReservedSharedBytes;
+  properties->globalL1CacheSupported = properties->localL1CacheSupported = 1;
+  properties->persistingL2CacheMaxSize = properties->accessPolicyMaxWindowSize = properties->l2CacheSize / 2;
+  properties->clockRate = properties->memoryClockRate = 1000000;  // kHz; there is no clock
+  properties->memoryBusWidth = 6144;
+  properties->singleToDoublePrecisionPerfRatio = 2;
+  constexpr int kSide = 131072, kDepth = 16384, kLayers = 2048, kCube = 32768;
+  for (int* side : {&properties->maxTexture1D, &properties->maxTexture2D[0], &properties->maxSurface2D[0],
+                    &properties->maxTexture2DLinear[0]})
+    *side = kSide;
+  properties->maxTexture2D[1] = properties->maxSurface2D[1] = kSide / 2;
+  properties->maxTexture2DLinear[1] = 65000;
+  properties->maxTexture2DLinear[2] = 2097120;
+  properties->maxTexture1DLinear = 1 << 28;
+  for (std::size_t i = 0; i < 3; ++i) properties->maxTexture3D[i] = properties->maxSurface3D[i] = kDepth;
+  properties->maxSurface1D = properties->maxTexture1DLayered[0] = properties->maxSurface1DLayered[0] = kCube;
+  for (std::size_t i = 0; i < 2; ++i) {
+    properties->maxTexture2DGather[i] = properties->maxTexture2DLayered[i] =
+        properties->maxSurface2DLayered[i] = kCube;
+  }
+  properties->maxTextureCubemap = properties->maxSurfaceCubemap = properties->maxTextureCubemapLayered[0] =
+      properties->maxSurfaceCubemapLayered[0] = kCube;
+  properties->maxTexture1DLayered[1] = properties->maxTexture2DLayered[2] =
+      properties->maxSurface1DLayered[1] = properties->maxSurface2DLayered[2] = kLayers;
+  properties->maxTextureCubemapLayered[1] = properties->maxSurfaceCubemapLayered[1] = kLayers - 2;
   return cudaSuccess;
 }
 
@@ -77,7 +104,15 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int) {
     case cudaDevAttrMemoryClockRate:
       *value = 1000000;  // kHz; there is no clock
       break;
+    case cudaDevAttrGlobalMemoryBusWidth:
+      *value = 6144;
+      break;
     case cudaDevAttrIntegrated:
+    case cudaDevAttrKernelExecTimeout:
+    case cudaDevAttrPciBusId:
+    case cudaDevAttrPciDeviceId:
+    case cudaDevAttrTccDriver:
+    case cudaDevAttrHostNativeAtomicSupported:
     case cudaDevAttrPageableMemoryAccess:
     case cudaDevAttrComputeMode:
       *value = 0;

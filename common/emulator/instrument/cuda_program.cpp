@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "emulator/instrument/program_memory.h"
+#include "emulator/instrument/streams.h"
 #include "emulator/machine/launch/launch_bounds.h"
 #include "emulator/machine/launch/running_grid.h"
 #include "emulator/machine/machine.h"
@@ -32,6 +33,7 @@ struct State {
   std::string next_name;
   int allocations = 0;
   std::set<void*> device;
+  std::map<std::uintptr_t, std::size_t> pinned;  // host memory that kernels may touch: begin -> bytes
   std::map<const void*, int> shared_bytes;  // by kernel
   std::vector<std::pair<std::string, gemm::ptx::Extent>> clusters;
 };
@@ -77,6 +79,12 @@ void* allocate_managed(std::size_t bytes) {
 
 void free(void* memory) {
   if (!memory) return;
+  finish_all();
+  free_in_stream(memory);
+}
+
+void free_in_stream(void* memory) {
+  if (!memory) return;
   if (state().device.erase(memory) == 0)
     throw harness::Error("cudaFree was given a pointer that cudaMalloc did not return");
   emulator::forget_allocation(memory);
@@ -85,8 +93,10 @@ void free(void* memory) {
 
 void free_everything() {
   State& s = state();
+  forget_streams();
   for (void* memory : s.device) emulator::free_buffer(memory);
   s.device.clear();
+  s.pinned.clear();
   s.allocations = 0;
 }
 
@@ -94,11 +104,39 @@ void* allocate_host(std::size_t bytes) {
   void* memory = std::malloc(bytes);
   if (!memory) throw std::bad_alloc();
   emulator::note_allocation(reinterpret_cast<std::uintptr_t>(memory), bytes, false);
+  state().pinned[reinterpret_cast<std::uintptr_t>(memory)] = bytes;
   return memory;
 }
 
 void free_host(void* memory) {
+  finish_all();
+  state().pinned.erase(reinterpret_cast<std::uintptr_t>(memory));
   std::free(memory);
+}
+
+void register_host(void* memory, std::size_t bytes) {
+  const auto begin = reinterpret_cast<std::uintptr_t>(memory);
+  if (!memory || bytes == 0) throw harness::Error("cudaHostRegister was given no memory");
+  emulator::note_allocation(begin, bytes, false);
+  state().pinned[begin] = bytes;
+}
+
+void unregister_host(void* memory) {
+  finish_all();
+  const auto found = state().pinned.find(reinterpret_cast<std::uintptr_t>(memory));
+  if (found == state().pinned.end())
+    throw harness::Error("cudaHostUnregister was given memory that cudaHostRegister has not registered");
+  emulator::note_allocation(found->first, found->second, true);
+  state().pinned.erase(found);
+}
+
+bool can_copy_later(const void* to, const void* from) {
+  const auto is_pinned = [](const void* memory) {
+    const auto address = reinterpret_cast<std::uintptr_t>(memory);
+    const auto after = state().pinned.upper_bound(address);
+    return after != state().pinned.begin() && address - std::prev(after)->first < std::prev(after)->second;
+  };
+  return (is_device(to) || is_pinned(to)) && (is_device(from) || is_pinned(from));
 }
 
 void copy(void* to, const void* from, std::size_t bytes) {

@@ -15,11 +15,16 @@ void name_next_allocation(const std::string& name);
 void* allocate(std::size_t bytes);
 /// Of both sides: what it holds counts as written, and host code may touch it.
 void* allocate_managed(std::size_t bytes);
+/// After everything that streams have to do; free_in_stream: at once.
 void free(void* memory);
+void free_in_stream(void* memory);
 /// Frees what a run has left, so that the next one begins as the first did.
 void free_everything();
 void* allocate_host(std::size_t bytes);
 void free_host(void* memory);
+/// What malloc has allocated becomes accessible to kernels, and again the host's alone.
+void register_host(void* memory, std::size_t bytes);
+void unregister_host(void* memory);
 /// Between host and device, in either direction.
 void copy(void* to, const void* from, std::size_t bytes);
 void set(void* memory, int value, std::size_t bytes);

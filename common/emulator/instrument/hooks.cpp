@@ -16,6 +16,7 @@
 
 #include "emulator/instrument/generic_access.h"
 #include "emulator/instrument/program_memory.h"
+#include "emulator/instrument/streams.h"
 #include "emulator/machine/attention.h"
 #include "emulator/machine/context.h"
 #include "emulator/machine/machine.h"
@@ -207,7 +208,10 @@ void access_range(void* pointer, std::size_t bytes, Access kind, const void* cal
 /// A volatile access: relaxed, as the PTX ISA has it, so that two of them are no race.
 void volatile_access(void* pointer, unsigned bytes, bool is_load, const void* caller) {
   const Context& c = context;
-  if (!c.thread) return;
+  if (!c.thread) {
+    if (emulator_cuda::may_go_on && is_load) emulator_cuda::go_on();  // host code that polls
+    return;
+  }
   const Space space = space_of(reinterpret_cast<std::uintptr_t>(pointer), c);
   if (space == Space::kPrivate) return;
   const Where where = Where::at(static_cast<const char*>(caller) - 1);
@@ -341,6 +345,7 @@ void* __tsan_memset(void* to, int value, std::size_t bytes) {
 // and are not checked; what kernels call (atomicAdd, cuda::atomic_ref) is checked where it is defined.
 #define EMULATOR_ATOMICS(bits, type)                                                                      \
   type __tsan_atomic##bits##_load(const volatile type* a, int) {                                          \
+    if (emulator_cuda::may_go_on && !emulator::context.thread) emulator_cuda::go_on();                    \
     return __atomic_load_n(a, __ATOMIC_SEQ_CST);                                                          \
   }                                                                                                       \
   void __tsan_atomic##bits##_store(volatile type* a, type v, int) {                                       \

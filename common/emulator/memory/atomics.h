@@ -116,9 +116,16 @@ void shuffle_bytes(const char* what, Shuffle kind, unsigned mask, void* value, u
 
 template <typename T>
 T shuffle(const char* what, Shuffle kind, unsigned mask, T value, int operand, int width, Where where) {
-  static_assert(std::is_arithmetic_v<T> && (sizeof(T) == 4 || sizeof(T) == 8),
-                "a shuffle moves 4 or 8 bytes");
-  shuffle_bytes(what, kind, mask, &value, sizeof(T), operand, width, where);
+  static_assert(std::is_trivially_copyable_v<T> && sizeof(T) <= 32,
+                "the emulator's shuffles move 1 to 32 bytes");
+  constexpr std::size_t kWords = (sizeof(T) + 7) / 8;
+  std::uint64_t words[kWords] = {};
+  std::memcpy(words, &value, sizeof(T));
+  for (std::size_t i = 0; i < kWords; ++i) {
+    const bool is_half = sizeof(T) - i * 8 <= 4;
+    shuffle_bytes(what, kind, mask, &words[i], is_half ? 4 : 8, operand, width, where);
+  }
+  std::memcpy(static_cast<void*>(&value), words, sizeof(T));
   return value;
 }
 

@@ -3,6 +3,6 @@
 
 #include <type_traits>
 
-namespace cuda {
-namespace std = ::std;
+namespace cuda::std {
+using namespace ::std;
 }
