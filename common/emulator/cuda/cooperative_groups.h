@@ -11,6 +11,7 @@
 #include "emulator/instrument/reductions.h"
 #include "emulator/memory/shared_space.h"
 #include "emulator/sync/cluster.h"
+#include "emulator/sync/named_barrier.h"
 
 namespace cooperative_groups {
 
@@ -31,6 +32,25 @@ class thread_block {
 };
 inline thread_block this_thread_block() {
   return {};
+}
+
+/// Memory for tiles of more than a warp, in shared memory: 32 bytes for each warp.
+template <unsigned kMaxThreads = 1024>
+struct block_tile_memory {
+  alignas(16) unsigned char bytes[(kMaxThreads + 31) / 32][32];
+};
+/// A thread block that can be divided into tiles of more than a warp.
+class thread_block_with_memory : public thread_block {
+ public:
+  explicit thread_block_with_memory(unsigned char (*memory)[32]) : memory_(memory) {}
+  unsigned char (*memory() const)[32] { return memory_; }
+
+ private:
+  unsigned char (*memory_)[32];
+};
+template <unsigned kMaxThreads>
+thread_block_with_memory this_thread_block(block_tile_memory<kMaxThreads>& memory) {
+  return thread_block_with_memory(memory.bytes);
 }
 
 /// What tiles and coalesced groups have in common: some lanes of a warp.
@@ -97,8 +117,10 @@ class thread_block_tile : public warp_part {
                 "the emulator's tiles have 1 to 32 threads, a power of two");
 
  public:
+  /// Lanes that the last warp of the CTA does not have take no part.
   thread_block_tile()
-      : warp_part(kMask << (static_cast<unsigned>(emulator::running_thread().lane()) / kSize * kSize)) {}
+      : warp_part(kMask << (static_cast<unsigned>(emulator::running_thread().lane()) / kSize * kSize) &
+                  lanes_of_warp()) {}
   static constexpr unsigned num_threads() { return kSize; }
   static constexpr unsigned size() { return kSize; }
   /// Which of the parent's tiles this is, and of how many.
@@ -107,10 +129,73 @@ class thread_block_tile : public warp_part {
 
  private:
   static constexpr unsigned kMask = kSize == 32 ? 0xffffffffu : (1u << kSize) - 1;
+  static unsigned lanes_of_warp() {
+    const unsigned lanes = thread_block::num_threads() - thread_block::thread_rank() / 32 * 32;
+    return lanes >= 32 ? 0xffffffffu : (1u << lanes) - 1;
+  }
 };
 template <unsigned kSize, typename Parent>
-thread_block_tile<kSize, Parent> tiled_partition(const Parent&) {
+requires(kSize <= 32) thread_block_tile<kSize, Parent> tiled_partition(const Parent&) {
   return {};
+}
+
+/// A tile of several warps, which meets at a barrier of its own.
+template <unsigned kSize>
+class warps_tile {
+  static_assert(kSize > 32 && kSize <= 1024 && (kSize & (kSize - 1)) == 0,
+                "the emulator's tiles have 1 to 1024 threads, a power of two");
+
+ public:
+  explicit warps_tile(unsigned char (*memory)[32]) : memory_(memory + meta_group_rank() * (kSize / 32)) {}
+  static unsigned thread_rank() { return thread_block::thread_rank() % kSize; }
+  static constexpr unsigned num_threads() { return kSize; }
+  static constexpr unsigned size() { return kSize; }
+  static unsigned meta_group_rank() { return thread_block::thread_rank() / kSize; }
+  static unsigned meta_group_size() { return (thread_block::num_threads() + kSize - 1) / kSize; }
+  void sync(Where where = Where::here()) const {
+    emulator::bar_sync(15 - meta_group_rank(), kSize, where);
+  }
+  template <typename T>
+  T shfl(T value, unsigned rank, Where where = Where::here()) const {
+    static_assert(sizeof(T) <= 32, "the emulator's tiles exchange at most 32 bytes");
+    sync(where);  // what was exchanged before has been read
+    if (thread_rank() == rank % kSize) *place<T>(0) = value;
+    sync(where);
+    return *place<T>(0);
+  }
+  int any(int predicate, Where where = Where::here()) const {
+    return combine(predicate != 0 ? 1 : 0, [](int a, int b) { return a | b; }, where);
+  }
+  int all(int predicate, Where where = Where::here()) const {
+    return combine(predicate != 0 ? 1 : 0, [](int a, int b) { return a & b; }, where);
+  }
+  /// The warps' results come together in the memory.
+  template <typename T, typename Op>
+  T combine(T value, Op op, Where where) const {
+    for (int distance = 16; distance > 0; distance /= 2)
+      value = op(value, __shfl_xor_sync(0xffffffffu, value, distance, 32, where));
+    sync(where);
+    if (thread_rank() % 32 == 0) *place<T>(thread_rank() / 32) = value;
+    sync(where);
+    T result = *place<T>(0);
+    for (unsigned warp = 1; warp < kSize / 32; ++warp) result = op(result, *place<T>(warp));
+    return result;
+  }
+
+ private:
+  template <typename T>
+  T* place(unsigned warp) const {
+    return reinterpret_cast<T*>(memory_[warp]);
+  }
+  unsigned char (*memory_)[32];
+};
+template <unsigned kSize>
+auto tiled_partition(const thread_block_with_memory& block) {
+  if constexpr (kSize > 32) {
+    return warps_tile<kSize>(block.memory());
+  } else {
+    return tiled_partition<kSize>(static_cast<const thread_block&>(block));
+  }
 }
 
 class coalesced_group : public warp_part {
@@ -204,6 +289,33 @@ inline grid_group this_grid() {
   return {};
 }
 
+/// Any group of a CTA's threads, as functions take it that are called with several.
+class thread_group {
+ public:
+  thread_group(const thread_block&) {}                       // NOLINT(google-explicit-constructor)
+  thread_group(const warp_part& part) : mask_(part.lanes()) {}  // NOLINT(google-explicit-constructor)
+  void sync(Where where = Where::here()) const {
+    mask_ == 0 ? thread_block::sync(where) : warp_part(mask_).sync(where);
+  }
+  unsigned thread_rank() const {
+    return mask_ == 0 ? thread_block::thread_rank() : warp_part(mask_).thread_rank();
+  }
+  unsigned num_threads() const {
+    return mask_ == 0 ? thread_block::num_threads() : warp_part(mask_).num_threads();
+  }
+  unsigned size() const { return num_threads(); }
+  static bool is_valid() { return true; }
+
+ private:
+  unsigned mask_ = 0;  // 0: the whole CTA
+};
+/// Tiles of a size that is known only now: of a CTA, or of a group inside a warp.
+inline thread_group tiled_partition(const thread_group& group, unsigned size) {
+  const unsigned lane = static_cast<unsigned>(emulator::running_thread().lane());
+  const unsigned first = lane - group.thread_rank() % size;
+  return warp_part((size >= 32 ? 0xffffffffu : (1u << size) - 1) << first);
+}
+
 template <typename Group>
 void sync(const Group& group, Where where = Where::here()) {
   group.sync(where);
@@ -254,6 +366,10 @@ T reduce(const Tile& tile, T value, Op op, Where where = Where::here()) {
   for (unsigned rank = 1; rank < tile.num_threads(); ++rank)
     result = op(result, tile.shfl(value, rank, where));
   return result;
+}
+template <unsigned kSize, typename T, typename Op>
+T reduce(const warps_tile<kSize>& tile, T value, Op op, Where where = Where::here()) {
+  return tile.combine(value, op, where);
 }
 template <typename Tile, typename T, typename Op = plus<T>>
 T inclusive_scan(const Tile& tile, T value, Op op = {}, Where where = Where::here()) {

@@ -247,7 +247,8 @@ inline cudaError_t cudaCtxResetPersistingL2Cache() {
 // ---- The device and its functions.
 
 inline constexpr unsigned cudaDeviceScheduleAuto = 0, cudaDeviceScheduleSpin = 1, cudaDeviceScheduleYield = 2,
-                          cudaDeviceScheduleBlockingSync = 4, cudaDeviceMapHost = 8;
+                          cudaDeviceScheduleBlockingSync = 4, cudaDeviceBlockingSync = 4,
+                          cudaDeviceMapHost = 8, cudaDeviceLmemResizeToMax = 16;
 inline cudaError_t cudaSetDeviceFlags(unsigned) {
   return cudaSuccess;
 }

@@ -118,21 +118,24 @@ inline void global_access(void* address, Access access, Where where) {
 /// the launch. The latest places are remembered, because it takes long to find a line.
 bool is_of_headers(Where where) {
   constexpr std::size_t kRemembered = 64;
-  static constinit thread_local std::uint64_t remembered[kRemembered] = {};
-  std::uint64_t& place = remembered[(where.packed() >> 16) % kRemembered];
-  if (place == where.packed()) return true;
+  static constinit thread_local std::uint64_t headers[kRemembered] = {};
+  static constinit thread_local std::uint64_t others[kRemembered] = {};
+  const std::size_t slot = (where.packed() >> 16) % kRemembered;
+  if (headers[slot] == where.packed()) return true;
+  if (others[slot] == where.packed()) return false;
   const std::string text = where.text();
   const bool found = text.find("emulator/") != std::string::npos || text.find("/c++/") != std::string::npos ||
                      text.rfind("own_kernel/emulate.h", 0) == 0 || text.rfind("common/", 0) == 0 ||
                      text.rfind("(unknown", 0) == 0;
-  if (found) place = where.packed();
+  (found ? headers : others)[slot] = where.packed();
   return found;
 }
 
 /// A kernel touches what belongs to the host, or to nobody who needs to know.
 [[gnu::noinline]] void check_private(std::uintptr_t address, unsigned bytes, Access access, Where where) {
+  if (is_of_headers(where)) return;
   const std::string place = describe_host_memory(address);
-  if (place.empty() || is_of_headers(where)) return;
+  if (place.empty()) return;
   const InHook hook(*context.thread);
   fail("global-out-of-bounds",
        Report(fmt::format("a kernel makes a {} of {} bytes in the host's memory",
