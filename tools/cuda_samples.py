@@ -49,7 +49,16 @@ NEEDS = (
     ("the driver API", r"helper_cuda_drvapi\.h|builtin_types\.h|cuda_drvapi_dynlink"),
 )
 # Arguments for a sample whose default size is a GPU's.
-ARGUMENTS = {}
+ARGUMENTS = {
+    "FDTD3d": ["--dimx=96", "--dimy=96", "--dimz=96", "--timesteps=1"],
+    "SobolQRNG": ["1000", "20"],
+    "globalToShmemAsyncCopy": ["-wA=128", "-hA=128", "-wB=128", "-hB=128"],
+    "matrixMul": ["-wA=32", "-hA=32", "-wB=32", "-hB=32"],
+    "reduction": ["-n=16384"],
+    "reductionMultiBlockCG": ["-n=65536"],
+    "threadFenceReduction": ["-n=16384"],
+    "transpose": ["-dimX=64", "-dimY=64"],
+}
 
 
 def read(path):

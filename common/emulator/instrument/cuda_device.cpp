@@ -40,7 +40,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
   properties->reservedSharedMemPerBlock = emulator::kReservedSharedBytes;
   properties->globalL1CacheSupported = properties->localL1CacheSupported = 1;
   properties->persistingL2CacheMaxSize = properties->accessPolicyMaxWindowSize = properties->l2CacheSize / 2;
-  properties->clockRate = properties->memoryClockRate = 1000000;  // kHz; there is no clock
+  properties->clockRate = properties->memoryClockRate = 1000;  // kHz, so that a kernel soon has waited for a time
   properties->memoryBusWidth = 6144;
   properties->singleToDoublePrecisionPerfRatio = 2;
   constexpr int kSide = 131072, kDepth = 16384, kLayers = 2048, kCube = 32768;
@@ -102,7 +102,7 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int) {
       break;
     case cudaDevAttrClockRate:
     case cudaDevAttrMemoryClockRate:
-      *value = 1000000;  // kHz; there is no clock
+      *value = 1000;  // kHz, so that a kernel soon has waited for a time
       break;
     case cudaDevAttrGlobalMemoryBusWidth:
       *value = 6144;

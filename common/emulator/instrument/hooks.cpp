@@ -116,26 +116,26 @@ inline void global_access(void* address, Access access, Where where) {
 
 /// Code of the emulator's own headers and of the library's, compiled with the kernel: it reads what describes
 /// the launch. The latest places are remembered, because it takes long to find a line.
+constexpr std::size_t kRemembered = 64;
+constinit thread_local std::uint64_t places_of_headers[kRemembered] = {};
+inline std::uint64_t& remembered_place(Where where) {
+  return places_of_headers[(where.packed() >> 16) % kRemembered];
+}
 bool is_of_headers(Where where) {
-  constexpr std::size_t kRemembered = 64;
-  static constinit thread_local std::uint64_t headers[kRemembered] = {};
-  static constinit thread_local std::uint64_t others[kRemembered] = {};
-  const std::size_t slot = (where.packed() >> 16) % kRemembered;
-  if (headers[slot] == where.packed()) return true;
-  if (others[slot] == where.packed()) return false;
   const std::string text = where.text();
   const bool found = text.find("emulator/") != std::string::npos || text.find("/c++/") != std::string::npos ||
                      text.rfind("own_kernel/emulate.h", 0) == 0 || text.rfind("common/", 0) == 0 ||
                      text.rfind("(unknown", 0) == 0;
-  (found ? headers : others)[slot] = where.packed();
+  if (found) remembered_place(where) = where.packed();
   return found;
 }
 
 /// A kernel touches what belongs to the host, or to nobody who needs to know.
 [[gnu::noinline]] void check_private(std::uintptr_t address, unsigned bytes, Access access, Where where) {
-  if (is_of_headers(where)) return;
+  if (remembered_place(where) == where.packed() || is_launch_argument(address)) return;
+  // First, because the text of a place is made of strings, whose code may be the instrumented file's.
   const std::string place = describe_host_memory(address);
-  if (place.empty()) return;
+  if (place.empty() || is_of_headers(where)) return;
   const InHook hook(*context.thread);
   fail("global-out-of-bounds",
        Report(fmt::format("a kernel makes a {} of {} bytes in the host's memory",

@@ -73,6 +73,8 @@ void note_launch_arguments(const void* arguments, std::size_t bytes) {
   // Below the arguments lies what the launch itself needs.
   ranges.stack = {first, stack.end};
   ranges.arguments = {first, first + bytes};
+  host_memory.arguments.store(first, std::memory_order_relaxed);
+  host_memory.arguments_end.store(first + bytes, std::memory_order_relaxed);
   widen(ranges.stack);
 }
 

@@ -40,8 +40,13 @@ std::string take_host_access();
 /// malloc, new or a container. The range around all of it, so that most accesses need no look at the list.
 struct HostMemory {
   std::atomic<std::uintptr_t> begin{0}, end{0};
+  std::atomic<std::uintptr_t> arguments{0}, arguments_end{0};  // of the launch, which its threads copy
 };
 extern constinit HostMemory host_memory;
+inline bool is_launch_argument(std::uintptr_t address) {
+  const std::uintptr_t begin = host_memory.arguments.load(std::memory_order_relaxed);
+  return address - begin < host_memory.arguments_end.load(std::memory_order_relaxed) - begin;
+}
 
 /// A kernel is launched from the calling thread: its stack is the host's, but for the arguments, which the
 /// threads of the grid copy.
