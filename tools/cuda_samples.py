@@ -48,6 +48,9 @@ NEEDS = (
     ("OpenMP", r"omp\.h"),
     ("the driver API", r"helper_cuda_drvapi\.h|builtin_types\.h|cuda_drvapi_dynlink"),
 )
+# Outcomes beside "right" and "needs", as the page calls them.
+KINDS = {"report": "end with a report", "wrong": "end with another status", "refused": "use what the emulator does not have",
+         "slow": "take too long"}
 # Arguments for a sample whose default size is a GPU's.
 ARGUMENTS = {
     "FDTD3d": ["--dimx=96", "--dimy=96", "--dimz=96", "--timesteps=1"],
@@ -167,7 +170,7 @@ def outcome(checkout, folder, files, seconds, total):
     if schedules:
         row["schedules"] = int(schedules[1])
     if status is None:
-        return {**row, "outcome": "slow", "reason": f"one schedule takes more than {seconds:.0f} s"}
+        return {**row, "outcome": "slow", "reason": f"compilation and one schedule take more than {seconds:.0f} s of CPU time"}
     if status == 0:
         if "no kernel was launched" in output:
             return {**row, "outcome": "right", "reason": "it launches no kernel"}
@@ -211,6 +214,59 @@ def run_all(arguments):
     return 0
 
 
+# What a reader would want to know of a sample that does not run, beside what the run said.
+EXPLANATIONS = {
+    "UnifiedMemoryPerf": "a kernel waits for the host, which goes on only when the kernel has ended",
+    "dxtc": "a true race: two lanes of a warp read and write the same element between two barriers (CudaMath.h:63)",
+    "simpleAssert": "its assertion fails on purpose",
+    "simpleP2P": "it needs two devices, and ends where there is one",
+}
+
+
+def text_of(row):
+    return EXPLANATIONS.get(row["name"]) or re.sub(r"[‘’]", "`", row.get("reason", "")).replace("|", "\\|")
+
+
+def tables(record):
+    """{name of a block: its lines}"""
+    rows = record["rows"]
+    right = [row for row in rows if row["outcome"] == "right" and not row.get("reason")]
+    idle = [row for row in rows if row["outcome"] == "right" and row.get("reason")]
+    needs = [row for row in rows if row["outcome"] == "needs"]
+    others = [row for row in rows if row["outcome"] not in ("right", "needs")]
+    counts = ["| | samples |", "| --- | --- |", f"| right | {len(right)} |", f"| right, and launch no kernel | {len(idle)} |",
+              *(f"| {what} | {sum(row['outcome'] == kind for row in others)} |" for kind, what in KINDS.items()),
+              f"| need graphics, a library or the driver API, and are not tried | {len(needs)} |"]
+    lines = ["| sample | files | arguments | schedules | CPU time |", "| --- | --- | --- | --- | --- |"]
+    for row in right:
+        arguments = f"`{row['arguments']}`" if "arguments" in row else ""
+        lines.append(f"| {row['name']} | {row['files']} | {arguments} | {row.get('schedules', 1)} | {row['seconds']:.0f} s |")
+    missing = ["| sample | outcome | reason |", "| --- | --- | --- |",
+               *(f"| {row['name']} | {row['outcome']} | {text_of(row)} |" for row in others)]
+    groups = collections.defaultdict(list)
+    for row in needs:
+        groups[row["reason"]].append(row["name"])
+    needed = ["| what they need | samples |", "| --- | --- |",
+              *(f"| {what} | {', '.join(names)} |" for what, names in sorted(groups.items(), key=lambda item: -len(item[1])))]
+    return {"counts": counts, "right": lines, "others": missing, "needs": needed}
+
+
+def page(check):
+    record = load(RECORD)
+    text = PAGE.read_text()
+    for name, lines in tables(record).items():
+        block = re.compile(rf"(<!-- cuda samples: {name} -->\n).*?(<!-- /cuda samples -->)", re.S)
+        if len(block.findall(text)) != 1:
+            raise UserError(f"{PAGE.relative_to(ROOT)} has no one place '<!-- cuda samples: {name} -->'.")
+        text = block.sub(lambda match, lines=lines: match[1] + "\n" + "\n".join(lines) + "\n\n" + match[2], text)
+    if text == PAGE.read_text():
+        return 0
+    if check:
+        raise UserError(f"{PAGE.relative_to(ROOT)} is not what the record says; tools/cuda_samples.py page writes it.")
+    PAGE.write_text(text)
+    return 0
+
+
 def reasons(record):
     groups = collections.defaultdict(list)
     for row in record["rows"]:
@@ -242,7 +298,7 @@ def main():
         return run_all(arguments)
     if arguments.command == "reasons":
         return reasons(load(arguments.record))
-    return 0
+    return page(arguments.check)
 
 
 if __name__ == "__main__":

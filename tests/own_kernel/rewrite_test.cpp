@@ -179,6 +179,16 @@ TEST_CASE("a main is called where there is no check_kernel", "[emulator]") {
   CHECK(contains(text, "call_main(&::emulate_main, run)"));
 }
 
+TEST_CASE("one of several files needs neither a kernel nor a main", "[emulator]") {
+  CHECK(contains(rewrite("int helper() { return 3; }\n", "k.cpp", true), "int helper() { return 3; }"));
+  CHECK_FALSE(contains(rewrite("int helper() { return 3; }\n", "k.cpp", true), "run_once"));
+}
+
+TEST_CASE("a variable is static once", "[emulator]") {
+  const std::string text = emulated("static static int a; extern static int b; static int c;\n");
+  CHECK(contains(text, "static  int a; extern  int b; static int c;"));
+}
+
 TEST_CASE("a file for a GPU keeps its launches", "[emulator]") {
   const std::string text = "__global__ void k() {}\nvoid f() { k<<<1, 1>>>(); }\n" + kCheck;
   CHECK(contains(rewrite(text, "k.cu"), text));

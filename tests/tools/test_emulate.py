@@ -91,6 +91,10 @@ BROKEN = {
     ("remote_stores", "INTO_OWN"): "cluster-address",
     ("remote_stores", "NOT_CLEARED"): "shared-uninitialised",
     ("remote_stores", "NO_WAIT"): "load-not-waited|load-overwrites",
+    ("runtime", "NO_DEPENDENCY"): "global-uninitialised",
+    ("runtime", "NO_EVENT"): "global-uninitialised",
+    ("runtime", "NO_SYNCHRONIZE"): "wrong result",
+    ("runtime", "OUTSIDE"): "global-out-of-bounds",
     ("same_value", "OTHER_VALUES"): "shared-race",
     ("same_value", "OTHER_WARPS"): "shared-race",
     ("shuffle_reduction", "NO_BARRIER"): "shared-race|shared-uninitialised",
@@ -325,6 +329,10 @@ class Examples(EmulateTest):
         self.check_right("votes_and_prefetches")
         self.check_broken("votes_and_prefetches", "MIXED_BARRIER")
 
+    def test_streams_graphs_textures_and_groups(self):
+        self.check_right("runtime")
+        self.check_broken("runtime", "NO_EVENT")
+
     def test_clusters_that_are_cancelled(self):
         self.check_right("work_stealing")
         self.check_broken("work_stealing", "NO_FENCE")
@@ -362,6 +370,45 @@ class WrittenFile(EmulateTest):
         file = self.folder / "own.cu"
         file.write_text(text)
         return emulate(file, *arguments)
+
+
+class SeveralFiles(WrittenFile):
+    KERNEL = """#include <cuda_runtime.h>
+        #include "other.h"
+        static __constant__ int factor = 3;
+        __global__ void scale(int* x) { x[threadIdx.x] *= factor; }
+        void run_scale(int* x, cudaStream_t stream) { scale<<<1, 32, 0, stream>>>(x); }
+        """
+    HOST = """#include <cuda_runtime.h>
+        #include "other.h"
+        unsigned umin(unsigned a, unsigned b) { return b < a ? b : a; }
+        #ifdef __CUDACC__
+        #error "host code is compiled as for nvcc"
+        #endif
+        int main() {
+          int *x = nullptr, host[32];
+          cudaMalloc(&x, sizeof host);
+          for (unsigned i = 0; i < 32; ++i) host[i] = static_cast<int>(umin(i, 20));
+          cudaMemcpy(x, host, sizeof host, cudaMemcpyHostToDevice);
+          run_scale(x, nullptr);
+          cudaMemcpy(host, x, sizeof host, cudaMemcpyDeviceToHost);
+          return host[5] == 15 && host[31] == 60 ? 0 : 1;
+        }
+        """
+
+    def test_one_with_the_kernel_and_one_with_main(self):
+        (self.folder / "other.h").write_text("void run_scale(int* x, cudaStream_t stream);\n")
+        (self.folder / "kernel.cu").write_text(self.KERNEL)
+        (self.folder / "host.cpp").write_text(self.HOST)
+        done = emulate(self.folder / "kernel.cu", self.folder / "host.cpp")
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertIn("the results are right", done.stdout)
+        (self.folder / "second.cpp").write_text("int main() { return 0; }\n")
+        done = emulate(self.folder / "kernel.cu", self.folder / "host.cpp", self.folder / "second.cpp")
+        self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
+        self.assertIn("2 of the files have a main or a check_kernel: only one of them can run the kernels.", done.stderr)
+        for path in (ROOT / "build/emulator/emulate").glob("kernel-*"):
+            shutil.rmtree(path, ignore_errors=True)
 
 
 class OwnKernels(WrittenFile):

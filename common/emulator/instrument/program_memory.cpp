@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "emulator/memory/device_memory.h"
+#include "emulator/report/symbols.h"
 
 namespace emulator {
 
@@ -50,7 +51,10 @@ Range stack_of_calling_thread() {
     pthread_attr_getstack(&attributes, &begin, &bytes);
     pthread_attr_destroy(&attributes);
     const auto first = reinterpret_cast<std::uintptr_t>(begin);
-    return Range{first, first + bytes};
+    // Where host code has started the thread, its thread-local variables lie at the end of its stack; among
+    // them is what the threads of a CTA share.
+    const std::uintptr_t block = shared_words().block_of_calling_thread();
+    return Range{first, block - first < bytes ? block : first + bytes};
   }();
   return stack;
 }
