@@ -152,9 +152,7 @@ class warps_tile {
   static constexpr unsigned size() { return kSize; }
   static unsigned meta_group_rank() { return thread_block::thread_rank() / kSize; }
   static unsigned meta_group_size() { return (thread_block::num_threads() + kSize - 1) / kSize; }
-  void sync(Where where = Where::here()) const {
-    emulator::bar_sync(15 - meta_group_rank(), kSize, where);
-  }
+  void sync(Where where = Where::here()) const { emulator::bar_sync(15 - meta_group_rank(), kSize, where); }
   template <typename T>
   T shfl(T value, unsigned rank, Where where = Where::here()) const {
     static_assert(sizeof(T) <= 32, "the emulator's tiles exchange at most 32 bytes");
@@ -164,10 +162,12 @@ class warps_tile {
     return *place<T>(0);
   }
   int any(int predicate, Where where = Where::here()) const {
-    return combine(predicate != 0 ? 1 : 0, [](int a, int b) { return a | b; }, where);
+    return combine(
+        predicate != 0 ? 1 : 0, [](int a, int b) { return a | b; }, where);
   }
   int all(int predicate, Where where = Where::here()) const {
-    return combine(predicate != 0 ? 1 : 0, [](int a, int b) { return a & b; }, where);
+    return combine(
+        predicate != 0 ? 1 : 0, [](int a, int b) { return a & b; }, where);
   }
   /// The warps' results come together in the memory.
   template <typename T, typename Op>
@@ -292,7 +292,7 @@ inline grid_group this_grid() {
 /// Any group of a CTA's threads, as functions take it that are called with several.
 class thread_group {
  public:
-  thread_group(const thread_block&) {}                       // NOLINT(google-explicit-constructor)
+  thread_group(const thread_block&) {}                          // NOLINT(google-explicit-constructor)
   thread_group(const warp_part& part) : mask_(part.lanes()) {}  // NOLINT(google-explicit-constructor)
   void sync(Where where = Where::here()) const {
     mask_ == 0 ? thread_block::sync(where) : warp_part(mask_).sync(where);

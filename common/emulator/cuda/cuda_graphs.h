@@ -88,23 +88,23 @@ inline Operation operation_of(const cudaHostNodeParams& node) {
 }
 }  // namespace emulator_cuda
 
-#define EMULATOR_NODE(name, kind)                                                                           \
-  inline cudaError_t cudaGraphAdd##name##Node(cudaGraphNode_t* node, cudaGraph_t graph,                     \
-                                              const cudaGraphNode_t* after, std::size_t count,              \
-                                              const EMULATOR_PARAMETERS_##name* parameters) {               \
-    *node = emulator_cuda::add_node(graph, emulator_cuda::NodeKind::kind, after, count,                     \
-                                    emulator_cuda::operation_of(*parameters));                              \
-    return cudaSuccess;                                                                                     \
-  }                                                                                                         \
-  inline cudaError_t cudaGraph##name##NodeSetParams(cudaGraphNode_t node,                                   \
-                                                    const EMULATOR_PARAMETERS_##name* parameters) {         \
-    emulator_cuda::set_operation(node, emulator_cuda::operation_of(*parameters));                           \
-    return cudaSuccess;                                                                                     \
-  }                                                                                                         \
-  inline cudaError_t cudaGraphExec##name##NodeSetParams(cudaGraphExec_t instance, cudaGraphNode_t node,     \
-                                                        const EMULATOR_PARAMETERS_##name* parameters) {     \
-    emulator_cuda::set_operation(instance, node, emulator_cuda::operation_of(*parameters));                 \
-    return cudaSuccess;                                                                                     \
+#define EMULATOR_NODE(name, kind)                                                                       \
+  inline cudaError_t cudaGraphAdd##name##Node(cudaGraphNode_t* node, cudaGraph_t graph,                 \
+                                              const cudaGraphNode_t* after, std::size_t count,          \
+                                              const EMULATOR_PARAMETERS_##name* parameters) {           \
+    *node = emulator_cuda::add_node(graph, emulator_cuda::NodeKind::kind, after, count,                 \
+                                    emulator_cuda::operation_of(*parameters));                          \
+    return cudaSuccess;                                                                                 \
+  }                                                                                                     \
+  inline cudaError_t cudaGraph##name##NodeSetParams(cudaGraphNode_t node,                               \
+                                                    const EMULATOR_PARAMETERS_##name* parameters) {     \
+    emulator_cuda::set_operation(node, emulator_cuda::operation_of(*parameters));                       \
+    return cudaSuccess;                                                                                 \
+  }                                                                                                     \
+  inline cudaError_t cudaGraphExec##name##NodeSetParams(cudaGraphExec_t instance, cudaGraphNode_t node, \
+                                                        const EMULATOR_PARAMETERS_##name* parameters) { \
+    emulator_cuda::set_operation(instance, node, emulator_cuda::operation_of(*parameters));             \
+    return cudaSuccess;                                                                                 \
   }
 #define EMULATOR_PARAMETERS_Kernel cudaKernelNodeParams
 #define EMULATOR_PARAMETERS_Memset cudaMemsetParams
@@ -127,8 +127,8 @@ inline cudaError_t cudaGraphAddMemcpyNode1D(cudaGraphNode_t* node, cudaGraph_t g
                                   [=] { emulator_cuda::copy(to, from, bytes); });
   return cudaSuccess;
 }
-inline cudaError_t cudaGraphAddEmptyNode(cudaGraphNode_t* node, cudaGraph_t graph, const cudaGraphNode_t* after,
-                                         std::size_t count) {
+inline cudaError_t cudaGraphAddEmptyNode(cudaGraphNode_t* node, cudaGraph_t graph,
+                                         const cudaGraphNode_t* after, std::size_t count) {
   *node = emulator_cuda::add_node(graph, emulator_cuda::NodeKind::kEmpty, after, count, {});
   return cudaSuccess;
 }
@@ -196,7 +196,8 @@ inline cudaError_t cudaGraphExecUpdate(cudaGraphExec_t instance, cudaGraph_t gra
                                        cudaGraphExecUpdateResultInfo* info) {
   const bool is_same = emulator_cuda::update_instance(instance, graph);
   if (info)
-    *info = {is_same ? cudaGraphExecUpdateSuccess : cudaGraphExecUpdateErrorTopologyChanged, nullptr, nullptr};
+    *info = {is_same ? cudaGraphExecUpdateSuccess : cudaGraphExecUpdateErrorTopologyChanged, nullptr,
+             nullptr};
   return is_same ? cudaSuccess : cudaErrorGraphExecUpdateFailure;
 }
 inline cudaError_t cudaGraphExecUpdate(cudaGraphExec_t instance, cudaGraph_t graph, cudaGraphNode_t*,

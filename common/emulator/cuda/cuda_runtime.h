@@ -125,7 +125,8 @@ enum cudaMemcpyKind {
   cudaMemcpyDefault
 };
 namespace emulator_cuda {
-/// A copy that waits for its turn, or where it cannot be done later, for its stream. `copies`: whatever copies.
+/// A copy that waits for its turn, or where it cannot be done later, for its stream. `copies`: whatever
+/// copies.
 template <typename Copies>
 cudaError_t copy_in_stream(const void* to, const void* from, gemm::ptx::Stream stream, Copies copies) {
   submit(stream, NodeKind::kMemcpy, copies);
@@ -135,8 +136,7 @@ cudaError_t copy_in_stream(const void* to, const void* from, gemm::ptx::Stream s
 }  // namespace emulator_cuda
 inline cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind,
                                    gemm::ptx::Stream stream = nullptr) {
-  return emulator_cuda::copy_in_stream(to, from, stream,
-                                       [=] { emulator_cuda::copy(to, from, bytes); });
+  return emulator_cuda::copy_in_stream(to, from, stream, [=] { emulator_cuda::copy(to, from, bytes); });
 }
 inline cudaError_t cudaMemcpy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind) {
   return cudaMemcpyAsync(to, from, bytes, kind, nullptr);
@@ -247,9 +247,9 @@ inline cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, u
 }
 /// The time that the emulator took, which says nothing about a GPU.
 inline cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t begin, cudaEvent_t end) {
-  *milliseconds = std::chrono::duration<float, std::milli>(emulator_cuda::time_of(end) -
-                                                           emulator_cuda::time_of(begin))
-                      .count();
+  *milliseconds =
+      std::chrono::duration<float, std::milli>(emulator_cuda::time_of(end) - emulator_cuda::time_of(begin))
+          .count();
   return cudaSuccess;
 }
 inline cudaError_t cudaEventDestroy(cudaEvent_t event) {
@@ -434,7 +434,7 @@ Operation grid_of_kernel(void (*kernel)(Parameters...), gemm::ptx::LaunchShape s
 }
 template <typename... Parameters, typename... Arguments>
 void launch_in_stream(void (*kernel)(Parameters...), const gemm::ptx::LaunchShape& shape, cudaStream_t stream,
-            Arguments&&... arguments) {
+                      Arguments&&... arguments) {
   submit_grid(stream, shape, grid_of_kernel(kernel, shape, std::forward<Arguments>(arguments)...));
 }
 
@@ -519,7 +519,8 @@ void operator->*(void (*kernel)(Parameters...), Call<Arguments...> call) {
                 "a launch passes as many arguments as its kernel has parameters");
   std::apply(
       [&](auto&&... arguments) {
-        launch_in_stream(kernel, call.config.shape, call.config.stream, std::forward<decltype(arguments)>(arguments)...);
+        launch_in_stream(kernel, call.config.shape, call.config.stream,
+                         std::forward<decltype(arguments)>(arguments)...);
       },
       std::move(call.arguments));
 }
@@ -621,16 +622,17 @@ struct VoidCast {
 template <typename... Parameters, typename... Arguments>
 cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(Parameters...),
                                Arguments&&... arguments) {
-  emulator_cuda::launch_in_stream(kernel, emulator_cuda::shape_of(*config), config->stream, std::forward<Arguments>(arguments)...);
+  emulator_cuda::launch_in_stream(kernel, emulator_cuda::shape_of(*config), config->stream,
+                                  std::forward<Arguments>(arguments)...);
   return cudaSuccess;
 }
 template <typename... Parameters>
 cudaError_t cudaLaunchKernel(void (*kernel)(Parameters...), dim3 grid, dim3 block, void** arguments,
                              std::size_t shared_bytes = 0, cudaStream_t stream = nullptr) {
   const gemm::ptx::LaunchShape shape = emulator_cuda::config(grid, block, shared_bytes).shape;
-  emulator_cuda::submit_grid(stream, shape,
-                             emulator_cuda::grid_by_address(kernel, shape, arguments,
-                                                            std::index_sequence_for<Parameters...>()));
+  emulator_cuda::submit_grid(
+      stream, shape,
+      emulator_cuda::grid_by_address(kernel, shape, arguments, std::index_sequence_for<Parameters...>()));
   return cudaSuccess;
 }
 template <typename... Parameters>
@@ -639,9 +641,9 @@ cudaError_t cudaLaunchCooperativeKernel(void (*kernel)(Parameters...), dim3 grid
                                         cudaStream_t stream = nullptr) {
   gemm::ptx::LaunchShape shape = emulator_cuda::config(grid, block, shared_bytes).shape;
   shape.co_resident = true;
-  emulator_cuda::submit_grid(stream, shape,
-                             emulator_cuda::grid_by_address(kernel, shape, arguments,
-                                                            std::index_sequence_for<Parameters...>()));
+  emulator_cuda::submit_grid(
+      stream, shape,
+      emulator_cuda::grid_by_address(kernel, shape, arguments, std::index_sequence_for<Parameters...>()));
   return cudaSuccess;
 }
 
@@ -656,9 +658,8 @@ inline cudaError_t cudaLaunchKernel(const void* kernel, dim3 grid, dim3 block, v
                                   arguments);
   return cudaSuccess;
 }
-inline cudaError_t cudaLaunchCooperativeKernel(const void* kernel, dim3 grid, dim3 block,
-                                               void** arguments, std::size_t shared_bytes = 0,
-                                               cudaStream_t stream = nullptr) {
+inline cudaError_t cudaLaunchCooperativeKernel(const void* kernel, dim3 grid, dim3 block, void** arguments,
+                                               std::size_t shared_bytes = 0, cudaStream_t stream = nullptr) {
   gemm::ptx::LaunchShape shape = emulator_cuda::config(grid, block, shared_bytes).shape;
   shape.co_resident = true;
   emulator_cuda::launch_kernel_at(kernel, shape, stream, arguments);
@@ -679,7 +680,7 @@ inline cudaError_t cudaGetDriverEntryPointByVersion(const char* symbol, void** f
                                                     cudaDriverEntryPointQueryResult* result = nullptr) {
   return cudaGetDriverEntryPoint(symbol, function, flags, result);
 }
+#include "cuda_graphs.h"
 #include "cuda_runtime_more.h"
 #include "cuda_textures.h"
-#include "cuda_graphs.h"
 // NOLINTEND(readability-identifier-naming)

@@ -225,7 +225,11 @@ inline cudaError_t cudaStreamAddCallback(cudaStream_t stream,
 
 // ---- What a stream's accesses are worth in the L2: hints.
 
-enum cudaAccessProperty { cudaAccessPropertyNormal, cudaAccessPropertyStreaming, cudaAccessPropertyPersisting };
+enum cudaAccessProperty {
+  cudaAccessPropertyNormal,
+  cudaAccessPropertyStreaming,
+  cudaAccessPropertyPersisting
+};
 struct cudaAccessPolicyWindow {
   void* base_ptr;
   std::size_t num_bytes;

@@ -243,14 +243,14 @@ T tex3D(cudaTextureObject_t texture, float x, float y, float z,
 template <typename T>
 T tex1DLayered(cudaTextureObject_t texture, float x, int layer,
                emulator::Where where = emulator::Where::here()) {
-  return emulator_cuda::texel_as<T>(
-      emulator::sample_texture(texture, 1, {x, 0, 0}, static_cast<std::size_t>(layer < 0 ? 0 : layer), where));
+  return emulator_cuda::texel_as<T>(emulator::sample_texture(
+      texture, 1, {x, 0, 0}, static_cast<std::size_t>(layer < 0 ? 0 : layer), where));
 }
 template <typename T>
 T tex2DLayered(cudaTextureObject_t texture, float x, float y, int layer,
                emulator::Where where = emulator::Where::here()) {
-  return emulator_cuda::texel_as<T>(
-      emulator::sample_texture(texture, 2, {x, y, 0}, static_cast<std::size_t>(layer < 0 ? 0 : layer), where));
+  return emulator_cuda::texel_as<T>(emulator::sample_texture(
+      texture, 2, {x, y, 0}, static_cast<std::size_t>(layer < 0 ? 0 : layer), where));
 }
 template <typename T>
 T texCubemap(cudaTextureObject_t texture, float x, float y, float z,
@@ -292,24 +292,24 @@ void surface_write(const T& value, cudaSurfaceObject_t surface, std::array<long,
 }
 }  // namespace emulator_cuda
 
-#define EMULATOR_SURFACE(name, parameters, ...)                                                       \
-  template <typename T>                                                                               \
-  T name##read(cudaSurfaceObject_t surface, EMULATOR_LIST parameters,                                 \
-               cudaSurfaceBoundaryMode boundary = cudaBoundaryModeTrap,                               \
-               emulator::Where where = emulator::Where::here()) {                                     \
-    return emulator_cuda::surface_read<T>(surface, {__VA_ARGS__}, boundary, where);                   \
-  }                                                                                                   \
-  template <typename T>                                                                               \
-  void name##read(T* value, cudaSurfaceObject_t surface, EMULATOR_LIST parameters,                    \
-                  cudaSurfaceBoundaryMode boundary = cudaBoundaryModeTrap,                            \
-                  emulator::Where where = emulator::Where::here()) {                                  \
-    *value = emulator_cuda::surface_read<T>(surface, {__VA_ARGS__}, boundary, where);                 \
-  }                                                                                                   \
-  template <typename T>                                                                               \
-  void name##write(T value, cudaSurfaceObject_t surface, EMULATOR_LIST parameters,                    \
-                   cudaSurfaceBoundaryMode boundary = cudaBoundaryModeTrap,                           \
-                   emulator::Where where = emulator::Where::here()) {                                 \
-    emulator_cuda::surface_write(value, surface, {__VA_ARGS__}, boundary, where);                     \
+#define EMULATOR_SURFACE(name, parameters, ...)                                       \
+  template <typename T>                                                               \
+  T name##read(cudaSurfaceObject_t surface, EMULATOR_LIST parameters,                 \
+               cudaSurfaceBoundaryMode boundary = cudaBoundaryModeTrap,               \
+               emulator::Where where = emulator::Where::here()) {                     \
+    return emulator_cuda::surface_read<T>(surface, {__VA_ARGS__}, boundary, where);   \
+  }                                                                                   \
+  template <typename T>                                                               \
+  void name##read(T* value, cudaSurfaceObject_t surface, EMULATOR_LIST parameters,    \
+                  cudaSurfaceBoundaryMode boundary = cudaBoundaryModeTrap,            \
+                  emulator::Where where = emulator::Where::here()) {                  \
+    *value = emulator_cuda::surface_read<T>(surface, {__VA_ARGS__}, boundary, where); \
+  }                                                                                   \
+  template <typename T>                                                               \
+  void name##write(T value, cudaSurfaceObject_t surface, EMULATOR_LIST parameters,    \
+                   cudaSurfaceBoundaryMode boundary = cudaBoundaryModeTrap,           \
+                   emulator::Where where = emulator::Where::here()) {                 \
+    emulator_cuda::surface_write(value, surface, {__VA_ARGS__}, boundary, where);     \
   }
 #define EMULATOR_LIST(...) __VA_ARGS__
 EMULATOR_SURFACE(surf1D, (int x), x, 0, 0)

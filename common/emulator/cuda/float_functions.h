@@ -404,12 +404,12 @@ inline double max(float a, double b) {
   return emulator::larger(static_cast<double>(a), b);
 }
 // Beside a file's own template of two numbers of a type, these are chosen.
-#define EMULATOR_MIN_MAX(type)             \
-  constexpr type min(type a, type b) {     \
-    return b < a ? b : a;                  \
-  }                                        \
-  constexpr type max(type a, type b) {     \
-    return a < b ? b : a;                  \
+#define EMULATOR_MIN_MAX(type)         \
+  constexpr type min(type a, type b) { \
+    return b < a ? b : a;              \
+  }                                    \
+  constexpr type max(type a, type b) { \
+    return a < b ? b : a;              \
   }
 EMULATOR_MIN_MAX(int)
 EMULATOR_MIN_MAX(unsigned)

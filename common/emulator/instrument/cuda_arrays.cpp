@@ -29,16 +29,16 @@ emulator::TexelFormat texel_format(const cudaChannelFormatDesc& format) {
   const bool is_float = format.f == cudaChannelFormatKindFloat;
   if (components == 0 || components == 3 || format.f == cudaChannelFormatKindNone ||
       (bits != 32 && bits != 16 && (bits != 8 || is_float))) {
-    throw harness::Error(
-        fmt::format("a texture's element has 1, 2 or 4 components of 8, 16 or 32 bits, or floating-point ones "
-                    "of 16 or 32 bits, and not {} of {} bits",
-                    components, bits));
+    throw harness::Error(fmt::format(
+        "a texture's element has 1, 2 or 4 components of 8, 16 or 32 bits, or floating-point ones "
+        "of 16 or 32 bits, and not {} of {} bits",
+        components, bits));
   }
   using Kind = emulator::TexelFormat::Kind;
   return {components, static_cast<unsigned>(bits) / 8,
-          is_float                                       ? Kind::kFloat
+          is_float                                  ? Kind::kFloat
           : format.f == cudaChannelFormatKindSigned ? Kind::kSigned
-                                                         : Kind::kUnsigned};
+                                                    : Kind::kUnsigned};
 }
 
 const emulator::TextureMemory& texels_of(cudaArray_const_t array) {
@@ -182,7 +182,7 @@ emulator::TextureMemory memory_of(const cudaResourceDesc& resource) {
     }
     case cudaResourceTypePitch2D: {
       const auto& pitched = resource.res.pitch2D;
-      return {pitched.devPtr, texel_format(pitched.desc), pitched.width, pitched.height, 1,
+      return {pitched.devPtr,      texel_format(pitched.desc), pitched.width, pitched.height, 1,
               pitched.pitchInBytes};
     }
     case cudaResourceTypeMipmappedArray:
@@ -206,7 +206,8 @@ cudaError_t cudaCreateTextureObject(cudaTextureObject_t* texture, const cudaReso
   sampling.is_linear = description->filterMode == cudaFilterModeLinear;
   sampling.is_normalized = description->normalizedCoords != 0;
   sampling.gives_fractions = description->readMode == cudaReadModeNormalizedFloat;
-  std::copy(std::begin(description->borderColor), std::end(description->borderColor), sampling.border.begin());
+  std::copy(std::begin(description->borderColor), std::end(description->borderColor),
+            sampling.border.begin());
   const emulator::TextureMemory memory = memory_of(*resource);
   const bool is_float = memory.format.kind == emulator::TexelFormat::Kind::kFloat;
   if (sampling.is_linear && !is_float && !sampling.gives_fractions)

@@ -40,7 +40,8 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
   properties->reservedSharedMemPerBlock = emulator::kReservedSharedBytes;
   properties->globalL1CacheSupported = properties->localL1CacheSupported = 1;
   properties->persistingL2CacheMaxSize = properties->accessPolicyMaxWindowSize = properties->l2CacheSize / 2;
-  properties->clockRate = properties->memoryClockRate = 1000;  // kHz, so that a kernel soon has waited for a time
+  properties->clockRate = properties->memoryClockRate =
+      1000;  // kHz, so that a kernel soon has waited for a time
   properties->memoryBusWidth = 6144;
   properties->singleToDoublePrecisionPerfRatio = 2;
   constexpr int kSide = 131072, kDepth = 16384, kLayers = 2048, kCube = 32768;

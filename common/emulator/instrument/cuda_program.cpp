@@ -34,7 +34,7 @@ struct State {
   int allocations = 0;
   std::set<void*> device;
   std::map<std::uintptr_t, std::size_t> pinned;  // host memory that kernels may touch: begin -> bytes
-  std::map<const void*, int> shared_bytes;  // by kernel
+  std::map<const void*, int> shared_bytes;       // by kernel
   std::vector<std::pair<std::string, gemm::ptx::Extent>> clusters;
 };
 State& state() {

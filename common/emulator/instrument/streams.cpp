@@ -93,7 +93,8 @@ using Lock = std::lock_guard<std::recursive_mutex>;
 
 emulator::Random& random_of_run() {
   Streams& s = streams();
-  if (!std::exchange(s.is_seeded, true)) s.random = emulator::Random(emulator::options().seed ^ 0x73747265616d73u);
+  if (!std::exchange(s.is_seeded, true))
+    s.random = emulator::Random(emulator::options().seed ^ 0x73747265616d73u);
   return s.random;
 }
 
@@ -150,7 +151,8 @@ bool run_one() {
 
 void note_work() {
   const Streams& s = streams();
-  may_go_on = std::any_of(s.all.begin(), s.all.end(), [](const CUstream_st* stream) { return !stream->queue.empty(); });
+  may_go_on = std::any_of(s.all.begin(), s.all.end(),
+                          [](const CUstream_st* stream) { return !stream->queue.empty(); });
 }
 
 /// Runs operations until `is_done`.
@@ -164,8 +166,9 @@ void run_until(const Done& is_done) {
 void finish_blocking() {
   const auto is_done = [] {
     const auto& all = streams().all;
-    return std::all_of(all.begin(), all.end(),
-                       [](const CUstream_st* stream) { return !stream->waits_for_default || stream->queue.empty(); });
+    return std::all_of(all.begin(), all.end(), [](const CUstream_st* stream) {
+      return !stream->waits_for_default || stream->queue.empty();
+    });
   };
   run_until(is_done);
 }
@@ -244,7 +247,8 @@ void submit(Stream stream, NodeKind kind, Operation operation) {
 
 void submit_dependent(Stream stream, Operation operation) {
   const Lock lock(streams().mutex);
-  if (is_default(stream) || stream_of(stream).graph) return submit(stream, NodeKind::kKernel, std::move(operation));
+  if (is_default(stream) || stream_of(stream).graph)
+    return submit(stream, NodeKind::kKernel, std::move(operation));
   run_until([&] { return stream->queue.empty(); });
   if (streams().latest != stream) emulator::complete_grids();
   streams().latest = stream;
@@ -418,11 +422,13 @@ void run_nodes(const std::vector<CUgraphExec_st::Node>& nodes) {
     std::vector<std::size_t> ready;
     for (std::size_t i = 0; i < nodes.size(); ++i) {
       const auto& after = nodes[i].after;
-      if (!is_done[i] && std::all_of(after.begin(), after.end(), [&](std::size_t one) { return is_done[one]; }))
+      if (!is_done[i] &&
+          std::all_of(after.begin(), after.end(), [&](std::size_t one) { return is_done[one]; }))
         ready.push_back(i);
     }
     if (ready.empty()) throw harness::Error("the nodes of a graph depend on each other in a circle");
-    std::size_t next = ready[ready.size() == 1 ? 0 : random_of_run().below(static_cast<std::uint32_t>(ready.size()))];
+    std::size_t next =
+        ready[ready.size() == 1 ? 0 : random_of_run().below(static_cast<std::uint32_t>(ready.size()))];
     if (emulator::options().completion == emulator::Completion::kEarliest) next = ready.front();
     if (nodes[next].run) run_with_children(nodes[next].run);
     is_done[next] = true;
@@ -447,16 +453,15 @@ void destroy_instance(CUgraphExec_st* instance) {
 
 bool update_instance(CUgraphExec_st* instance, const CUgraph_st* graph) {
   std::vector<CUgraphExec_st::Node> nodes = nodes_to_run(*graph);
-  const bool is_same = std::equal(
-      nodes.begin(), nodes.end(), instance->nodes.begin(), instance->nodes.end(),
-      [](const auto& a, const auto& b) { return a.kind == b.kind && a.after == b.after; });
+  const bool is_same =
+      std::equal(nodes.begin(), nodes.end(), instance->nodes.begin(), instance->nodes.end(),
+                 [](const auto& a, const auto& b) { return a.kind == b.kind && a.after == b.after; });
   if (is_same) instance->nodes = std::move(nodes);
   return is_same;
 }
 
 void set_operation(CUgraphExec_st* instance, const CUgraphNode_st* node, Operation operation) {
-  if (node->number >= instance->nodes.size())
-    throw harness::Error("an instance of a graph has no such node");
+  if (node->number >= instance->nodes.size()) throw harness::Error("an instance of a graph has no such node");
   instance->nodes[node->number].run = std::move(operation);
 }
 

@@ -1,7 +1,7 @@
-// Streams, events and graphs of the CUDA runtime on the emulator. What is given to a stream waits in its queue
-// until something waits for it; until then the seed decides which stream goes on, one operation at a time. So
-// an order that no event and no synchronization demands is not kept under every schedule. The legacy default
-// stream runs at once, after what it has to wait for.
+// Streams, events and graphs of the CUDA runtime on the emulator. What is given to a stream waits in its
+// queue until something waits for it; until then the seed decides which stream goes on, one operation at a
+// time. So an order that no event and no synchronization demands is not kept under every schedule. The legacy
+// default stream runs at once, after what it has to wait for.
 //
 // CUDA C++ Programming Guide, "Streams", "Events", "Implicit Synchronization" and "CUDA Graphs".
 #pragma once
@@ -34,8 +34,8 @@ void destroy_stream(Stream stream);
 int priority_of(Stream stream);
 bool waits_for_default_stream(Stream stream);
 
-/// Gives a stream something to do. A stream that is being captured makes a node of it. In a kernel: a grid that
-/// the kernel launches, which runs when the kernel's own grid has ended.
+/// Gives a stream something to do. A stream that is being captured makes a node of it. In a kernel: a grid
+/// that the kernel launches, which runs when the kernel's own grid has ended.
 void submit(Stream stream, NodeKind kind, Operation operation);
 /// The same for a dependent launch, which nothing may separate from the launch before it.
 void submit_dependent(Stream stream, Operation operation);

@@ -273,20 +273,21 @@ void* surface_place(std::uint64_t number, std::array<long, 3> at, unsigned bytes
            Report("a surface {} of {} bytes outside the surface", is_store ? "write" : "read", bytes)
                .line("where", where.text())
                .line("by", name_thread(*context.thread))
-               .line("place", fmt::format("byte {} of row {} of slice {}; the surface has {} bytes a row, {} rows "
-                                          "and {} slices",
-                                          at[0], at[1], at[2], memory.width * memory.format.bytes(),
-                                          memory.height, memory.depth))
+               .line("place",
+                     fmt::format("byte {} of row {} of slice {}; the surface has {} bytes a row, {} rows "
+                                 "and {} slices",
+                                 at[0], at[1], at[2], memory.width * memory.format.bytes(), memory.height,
+                                 memory.depth))
                .rule("with cudaBoundaryModeTrap an access outside the surface stops the kernel",
                      "CUDA C++ Programming Guide, \"Surface Functions\"")
                .str());
     }
     at[i] = std::clamp(at[i], 0L, limits[i]);
   }
-  auto* place = static_cast<unsigned char*>(memory.memory) +
-                (static_cast<std::size_t>(at[2]) * memory.height + static_cast<std::size_t>(at[1])) *
-                    memory.pitch +
-                static_cast<std::size_t>(at[0]);
+  auto* place =
+      static_cast<unsigned char*>(memory.memory) +
+      (static_cast<std::size_t>(at[2]) * memory.height + static_cast<std::size_t>(at[1])) * memory.pitch +
+      static_cast<std::size_t>(at[0]);
   generic_access(place, bytes, is_store ? Access::kWrite : Access::kRead, where);
   return place;
 }

@@ -31,8 +31,8 @@ enum class AddressMode : std::uint8_t { kWrap, kClamp, kMirror, kBorder };
 
 struct Sampling {
   std::array<AddressMode, 3> address{AddressMode::kClamp, AddressMode::kClamp, AddressMode::kClamp};
-  bool is_linear = false;      // the filter
-  bool is_normalized = false;  // coordinates
+  bool is_linear = false;        // the filter
+  bool is_normalized = false;    // coordinates
   bool gives_fractions = false;  // integers become [0, 1] or [-1, 1]
   std::array<float, 4> border{};
 };

@@ -166,7 +166,8 @@ __global__ void fetch(cudaTextureObject_t linear, cudaTextureObject_t wrapped, c
   const int x = static_cast<int>(threadIdx.x), y = static_cast<int>(threadIdx.y);
   float* mine = out + (y * kWidth + x) * 5;
   mine[0] = tex2D<float>(linear, static_cast<float>(x) + 1.0f, static_cast<float>(y) + 0.5f);
-  mine[1] = tex2D<float>(wrapped, (static_cast<float>(x) + 0.5f) / kWidth + 1, (static_cast<float>(y) + 0.5f) / kHeight - 2);
+  mine[1] = tex2D<float>(wrapped, (static_cast<float>(x) + 0.5f) / kWidth + 1,
+                         (static_cast<float>(y) + 0.5f) / kHeight - 2);
   mine[2] = tex1Dfetch<float>(bytes, y * kWidth + x);
   mine[3] = tex2DLayered<float2>(layers, static_cast<float>(x), static_cast<float>(y), 1).y;
   const int row = kHeight - 1 - y;
