@@ -185,7 +185,8 @@ TEST_CASE("one of several files needs neither a kernel nor a main", "[emulator]"
 }
 
 TEST_CASE("a variable is static once", "[emulator]") {
-  const std::string text = emulated("static static int a; extern static int b; static int c;\n");
+  const std::string text =
+      emulated("static static int a; extern static int b; static int c;\n__global__ void k();\n");
   CHECK(contains(text, "static  int a; extern  int b; static int c;"));
 }
 

@@ -9,6 +9,8 @@
 #include <cstdint>
 #include <cstring>
 
+#include "cuda_runtime_more.h"
+#include "cuda_textures.h"
 #include "emulator/instrument/streams.h"
 
 // The names are CUDA's.
