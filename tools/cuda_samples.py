@@ -34,12 +34,12 @@ RECORD = ROOT / "docs/emulator/cuda_samples.json"
 PAGE = ROOT / "docs/emulator/cuda-samples.md"
 # (what a sample needs that the emulator does not have, headers that tell it)
 NEEDS = (
-    ("graphics", r"GL/|GLUT/|GLFW/|GLES|helper_gl|EGL/|vulkan|d3d|X11/|rendercheck"),
+    ("graphics", r"drm_fourcc|graphics_interface|GL/|GLUT/|GLFW/|GLES|helper_gl|EGL/|vulkan|d3d|X11/|rendercheck"),
     ("a library: cuBLAS", r"cublas"),
     ("a library: cuFFT", r"cufft"),
     ("a library: cuRAND", r"curand"),
     ("a library: cuSOLVER or cuSPARSE", r"cusolver|cusparse"),
-    ("a library: NPP or nvJPEG", r"npp|nvjpeg|ImageIO\.h|Exceptions\.h"),
+    ("a library: NPP or nvJPEG", r"npp|nvjpeg|helper_nvjpeg|ImageIO\.h|Exceptions\.h"),
     ("a library: NVRTC or nvJitLink", r"nvrtc|nvJitLink"),
     ("a library: NvSci", r"nvsci|cudla"),
     ("a library: MPI", r"mpi\.h"),
@@ -50,7 +50,7 @@ NEEDS = (
 )
 # Outcomes beside "right" and "needs", as the page calls them.
 KINDS = {"report": "end with a report", "wrong": "end with another status", "refused": "use what the emulator does not have",
-         "slow": "take too long"}
+         "slow": "take too long", "untried": "are not tried yet"}
 # Arguments for a sample whose default size is a GPU's.
 ARGUMENTS = {
     "FDTD3d": ["--dimx=96", "--dimy=96", "--dimz=96", "--timesteps=1"],
@@ -177,7 +177,7 @@ def outcome(checkout, folder, files, seconds, total):
         return {**row, "outcome": "right"}
     kind = {1: "wrong", 3: "report"}.get(status, "refused")
     row["reason"] = reason(status, output)
-    return {**row, "outcome": kind, "output": output[-1500:]}
+    return {**row, "outcome": kind}
 
 
 def load(path):
@@ -219,6 +219,7 @@ EXPLANATIONS = {
     "UnifiedMemoryPerf": "a kernel waits for the host, which goes on only when the kernel has ended",
     "dxtc": "a true race: two lanes of a warp read and write the same element between two barriers (CudaMath.h:63)",
     "simpleAssert": "its assertion fails on purpose",
+    "streamOrderedAllocationP2P": "it needs two devices, and ends where there is one",
     "simpleP2P": "it needs two devices, and ends where there is one",
 }
 
@@ -235,7 +236,7 @@ def tables(record):
     needs = [row for row in rows if row["outcome"] == "needs"]
     others = [row for row in rows if row["outcome"] not in ("right", "needs")]
     counts = ["| | samples |", "| --- | --- |", f"| right | {len(right)} |", f"| right, and launch no kernel | {len(idle)} |",
-              *(f"| {what} | {sum(row['outcome'] == kind for row in others)} |" for kind, what in KINDS.items()),
+              *(f"| {what} | {count} |" for kind, what in KINDS.items() if (count := sum(row["outcome"] == kind for row in others))),
               f"| need graphics, a library or the driver API, and are not tried | {len(needs)} |"]
     lines = ["| sample | files | arguments | schedules | CPU time |", "| --- | --- | --- | --- | --- |"]
     for row in right:
