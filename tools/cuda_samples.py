@@ -225,7 +225,7 @@ EXPLANATIONS = {
 
 
 def text_of(row):
-    return EXPLANATIONS.get(row["name"]) or re.sub(r"[‘’]", "`", row.get("reason", "")).replace("|", "\\|")
+    return EXPLANATIONS.get(row["name"]) or re.sub(r"[‘’]", '"', row.get("reason", "")).replace("|", "\\|")
 
 
 def tables(record):
