@@ -34,29 +34,31 @@ import time
 from program import UserError  # and nothing that needs packages: a machine with a GPU may have none
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-EXAMPLES = ROOT / "tests/own_kernel"
-FILES = {path.stem: path for path in sorted(EXAMPLES.glob("**/*.cu"))}
+FOLDERS = [ROOT / "tests/own_kernel", ROOT / "tests/museum"]
+FILES = {path.stem: path for folder in FOLDERS for path in sorted(folder.glob("**/*.cu"))}
 BLACKWELL = {"work_stealing"}  # no Hopper GPU runs these
+ARITHMETIC = {"floats", "fp8", "integers", "narrow", "scalar"}  # tests of single instructions, with no broken version
 RECORD = ROOT / "docs/emulator/checkers_h200.json"
 PAGE = ROOT / "docs/emulator/compute-sanitizer.md"
 TOOLS = ("memcheck", "racecheck", "synccheck", "initcheck")
 FOUND = 86  # compute-sanitizer's exit status when it has reported something
 ARGUMENTS = {"split_k": ["--allow", "co-residency"]}  # of tools/emulate
-NAMES = re.compile(r"(?m)^#(?:ifn?def |(?:el)?if !?defined\()([A-Z_]+)\)?$")
+CONDITIONS = re.compile(r"(?m)^#(?:(?:el)?if|ifn?def) .*$")
+NAMES = re.compile(r"\b(?:ifn?def |defined\()([A-Z_]+)\b")
 
 
 def versions(only):
     """[(file's name, defect or "")], the right version of each file first."""
-    names = [name for name in sorted(FILES) if name not in BLACKWELL]
+    names = [name for name in sorted(FILES) if name not in BLACKWELL | ARITHMETIC]
     for name in only or []:
         if name not in names:
-            raise UserError(f"tests/own_kernel has no {name}.cu.")
+            raise UserError(f"Neither tests/own_kernel nor tests/museum has {name}.cu.")
     found = []
     for name in names:
         if only and name not in only:
             continue
         text = FILES[name].read_text()
-        found += [(name, ""), *((name, defect) for defect in sorted(set(NAMES.findall(text))))]
+        found += [(name, ""), *((name, defect) for defect in sorted(set(NAMES.findall("\n".join(CONDITIONS.findall(text))))))]
     return found
 
 
@@ -111,28 +113,31 @@ class GpuCompiler:
     """nvcc for the files of tests/own_kernel; what tools/emulate --backend gpu calls."""
 
     def __init__(self, scratch):
-        self.nvcc, compiler = find_tools("nvcc", "g++")
-        self.scratch, self.rewriter, self.support = scratch, scratch / "emulate_rewrite", scratch / "gpu.o"
-        sources = ROOT / "tools/own_kernel"
-        subprocess.run([compiler, "-std=c++20", "-O1", sources / "rewrite.cpp", sources / "main.cpp", "-o", self.rewriter], check=True)
-        status, output, _ = self.compile(sources / "gpu.cu", self.support, "-c")
+        self.nvcc = find_tools("nvcc")[0]
+        self.scratch, self.support = scratch, scratch / "gpu.o"
+        self.rewriter = next((path for preset in ("emulator", "gpu")
+                              if (path := ROOT / f"build/{preset}/bin/emulate_rewrite").is_file()), None)
+        if not self.rewriter:
+            raise UserError("There is no emulate_rewrite in build/emulator/bin; tools/emulate builds it.")
+        status, output, _ = self.compile(ROOT / "tools/own_kernel/gpu.cu", self.support, "-c")
         if status:
             raise UserError(f"nvcc: {output.strip()[-400:]}")
 
     def compile(self, source, target, *more):
         return run([self.nvcc, "-std=c++20", "-O3", "-lineinfo", "--expt-relaxed-constexpr", "-gencode=arch=compute_90a,code=sm_90a",
-                    "-I", str(ROOT / "common"), "-I", str(EXAMPLES), *more, str(source), "-o", str(target)], 200)
+                    "-I", str(ROOT / "common"), *(f"-I{folder}" for folder in FOLDERS), *more, str(source), "-o", str(target)], 200)
 
     def build(self, version, folder):
         """The program of a version, or None with what nvcc said."""
         name, defect = version
         source, target = self.scratch / f"{name}-{defect}.cu", program_of(folder, version)
-        done = subprocess.run([self.rewriter, FILES[name], str(FILES[name].relative_to(ROOT)), "gpu"], capture_output=True, text=True,
+        done = subprocess.run([self.rewriter, FILES[name], str(FILES[name].relative_to(ROOT))], capture_output=True, text=True,
                               check=False)
         if done.returncode:
             return None, done.stderr.strip()
         source.write_text(done.stdout)
-        status, output, _ = self.compile(source, target, *([f"-D{defect}"] if defect else []), str(self.support))
+        status, output, _ = self.compile(source, target, f"-I{FILES[name].parent}", *([f"-D{defect}"] if defect else []),
+                                         str(self.support))
         return (target, "") if status == 0 else (None, (output.strip() or "it took more than 200 s")[-400:])
 
 
