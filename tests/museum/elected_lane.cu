@@ -13,6 +13,7 @@ __global__ void hand_over(const int* in, int* out) {
   if (threadIdx.x == 0) ptx::mbarrier_init(&full, 1);
   __syncthreads();
   const unsigned lane = threadIdx.x % 32;
+  // ANCHOR: kernel
   if (threadIdx.x < 32) {
     tile[lane] = in[blockIdx.x * 32 + lane];
 #ifndef NO_WARP_SYNC
@@ -24,6 +25,7 @@ __global__ void hand_over(const int* in, int* out) {
     }
     out[blockIdx.x * 32 + lane] = tile[31 - lane];
   }
+  // ANCHOR_END: kernel
 }
 
 void check_kernel(emulate::Run& run) {

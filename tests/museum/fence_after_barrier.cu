@@ -14,6 +14,7 @@ __global__ void cast(const float* in, unsigned char* out) {
   __shared__ alignas(128) unsigned char tile[kTile];
   for (int i = threadIdx.x; i < kTile; i += kThreads)
     tile[i] = static_cast<unsigned char>(in[blockIdx.x * kTile + i] + 2);
+    // ANCHOR: kernel
 #ifdef FENCE_LATE
   __syncthreads();
   ptx::fence_proxy_async(ptx::space_shared);
@@ -24,6 +25,7 @@ __global__ void cast(const float* in, unsigned char* out) {
   if (threadIdx.x == 0) {
     ptx::cp_async_bulk(ptx::space_global, ptx::space_shared, out + blockIdx.x * kTile, tile, kTile);
     ptx::cp_async_bulk_commit_group();
+    // ANCHOR_END: kernel
     ptx::cp_async_bulk_wait_group_read(ptx::n32_t<0>());
   }
 }

@@ -19,6 +19,7 @@ __global__ void sum_reversed(const float* in, float* out, int tiles) {
   __shared__ alignas(16) float stage[kStages][kThreads];
   cuda::pipeline<cuda::thread_scope_thread> pipe = cuda::make_pipeline();
   float sum = 0;
+  // ANCHOR: kernel
   for (int tile = 0, next = 0; tile < tiles; ++tile) {
     for (; next < tile + kInFlight; ++next) {
       pipe.producer_acquire();
@@ -35,6 +36,7 @@ __global__ void sum_reversed(const float* in, float* out, int tiles) {
     __syncthreads();
 #endif
   }
+  // ANCHOR_END: kernel
   out[threadIdx.x] = sum;
 }
 

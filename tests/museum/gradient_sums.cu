@@ -7,6 +7,7 @@
 
 constexpr int kThreads = 64;
 
+// ANCHOR: kernel
 __global__ void preprocess(float* gradients) {
   cudaTriggerProgrammaticLaunchCompletion();
   __nanosleep(20000);  // in place of the row sums
@@ -21,6 +22,7 @@ __global__ void backward(const float* parts, float* gradients, bool block_sparse
     cudaGridDependencySynchronize();
   atomicAdd(&gradients[threadIdx.x], part);
 }
+// ANCHOR_END: kernel
 
 void check_kernel(emulate::Run& run) {
   const int ctas = 8;

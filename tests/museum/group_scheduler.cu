@@ -28,6 +28,7 @@ __global__ void count_rows(int* sizes) {
   if (threadIdx.x < 4) sizes[threadIdx.x] = 16 * (static_cast<int>(threadIdx.x) + 1);
 }
 
+// ANCHOR: kernel
 __global__ void name_groups(const int* sizes, int* groups, int rows) {
 #ifdef READ_IN_CONSTRUCTOR
   GroupScheduler scheduler(sizes);
@@ -38,6 +39,7 @@ __global__ void name_groups(const int* sizes, int* groups, int rows) {
 #endif
   for (int row = threadIdx.x; row < rows; row += kThreads) groups[row] = scheduler.group_of(row);
 }
+// ANCHOR_END: kernel
 
 void check_kernel(emulate::Run& run) {
   int* sizes = run.buffer("sizes", std::vector<int>{64, 64, 64, 64});  // of the batch before

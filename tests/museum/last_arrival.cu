@@ -22,6 +22,7 @@ __global__ void __cluster_dims__(2, 1, 1) exchange(const int* in, int* out, int 
   }
   cluster.sync();
   int sum = 0;
+  // ANCHOR: kernel
   for (int round = 0; round < rounds; ++round) {
     if (round > 0)
       while (!ptx::mbarrier_try_wait_parity(ptx::sem_acquire, ptx::scope_cluster, &empty, (round - 1) % 2)) {
@@ -39,6 +40,7 @@ __global__ void __cluster_dims__(2, 1, 1) exchange(const int* in, int* out, int 
 #ifndef NO_LAST_BARRIER
   cluster.sync();
 #endif
+  // ANCHOR_END: kernel
 }
 
 void check_kernel(emulate::Run& run) {

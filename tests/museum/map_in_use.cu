@@ -28,6 +28,7 @@ __global__ void load_groups(const __grid_constant__ CUtensorMap pattern, CUtenso
     while (!ptx::mbarrier_try_wait_parity(&full[group % kStages], group / kStages % 2)) {
     }
   };
+  // ANCHOR: kernel
   for (int group = 0; group < groups; ++group) {
 #ifndef NO_DRAIN
     if (group > 0) drain(group - 1);
@@ -45,6 +46,7 @@ __global__ void load_groups(const __grid_constant__ CUtensorMap pattern, CUtenso
                                 &full[group % kStages]);
     }
   }
+  // ANCHOR_END: kernel
   for (int group = 0; group < groups; ++group) {
     drain(group);
     for (int i = threadIdx.x; i < kBox * kBox; i += 32)

@@ -8,6 +8,7 @@
 constexpr int kCtas = 32;
 constexpr int kThreads = 64;
 
+// ANCHOR: kernel
 __global__ void partition(int* bounds, int count) {
   cudaTriggerProgrammaticLaunchCompletion();
   __nanosleep(20000);  // in place of the searches
@@ -24,6 +25,7 @@ __global__ void merge(const int* bounds, const int* in, int* out) {
 #endif
   for (int i = begin + static_cast<int>(threadIdx.x); i < end; i += kThreads) out[i] = in[i];
 }
+// ANCHOR_END: kernel
 
 void check_kernel(emulate::Run& run) {
   const std::vector<int> in = run.small_integers<int>(3000);

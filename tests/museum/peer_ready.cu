@@ -35,6 +35,7 @@ __global__ void __cluster_dims__(2, 1, 1) add_halves(const float* copied, const 
     ptx::cp_async_bulk(ptx::space_cluster, ptx::space_global, half.copied, copied + blockIdx.x * kThreads,
                        sizeof half.copied, &full);
   }
+  // ANCHOR: kernel
   half.stored[threadIdx.x] = stored[blockIdx.x * kThreads + threadIdx.x];
 #ifdef NO_PEER_WAIT
   if (cluster.block_rank() == 0)
@@ -57,6 +58,7 @@ __global__ void __cluster_dims__(2, 1, 1) add_halves(const float* copied, const 
     const unsigned i = kThreads - 1 - threadIdx.x;
     out[blockIdx.x / 2 * kThreads + i] = peer.stored[i] + peer.copied[i];
   }
+  // ANCHOR_END: kernel
   cluster.sync();
 }
 

@@ -25,6 +25,7 @@ __global__ void __launch_bounds__(128)
   for (int i = threadIdx.x; i < kTile * kTile; i += 128) values[swizzled(i / kTile, i % kTile)] = v[i];
   ptx::fence_proxy_async(ptx::space_shared);
   __syncthreads();
+  // ANCHOR: kernel
   for (int i = 0; i < kTile / 2; ++i) {  // each thread stores half a row
     const int row = threadIdx.x / 2, column = threadIdx.x % 2 * (kTile / 2) + i;
     probabilities[swizzled(row, column)] = p[row * kTile + column];
@@ -38,6 +39,7 @@ __global__ void __launch_bounds__(128)
   float d[kTile / 2] = {};
   multiply<kTile>(d, probabilities, values, true);
   gemm::ptx::wgmma_wait_group<0>();
+  // ANCHOR_END: kernel
   store<kTile>(d, out, 0, 0, kTile);
 }
 

@@ -20,6 +20,7 @@ __global__ void sum_tokens(const float* in, float* out, int tokens) {
     ptx::fence_mbarrier_init(ptx::sem_release, ptx::scope_cluster);
   }
   __syncthreads();
+  // ANCHOR: kernel
   if (threadIdx.x == kReaders) {
     for (int t = 0; t < tokens; ++t) {
       while (!ptx::mbarrier_try_wait_parity(&empty[t % 2], t / 2 % 2 ^ 1)) {
@@ -43,6 +44,7 @@ __global__ void sum_tokens(const float* in, float* out, int tokens) {
 #endif
       ptx::mbarrier_arrive(&empty[t % 2]);
     }
+    // ANCHOR_END: kernel
     for (int i = 0; i < 2; ++i) out[threadIdx.x + i * kReaders] = sums[i];
   }
 }

@@ -12,6 +12,7 @@ __global__ void add_vector(const float* in, const float* vector, float* out) {
   __shared__ alignas(16) float shared_vector[kColumns];
   __shared__ alignas(16) float tile[kRows][kColumns];
   const unsigned column = threadIdx.x;
+  // ANCHOR: kernel
   if (threadIdx.y == 0) __pipeline_memcpy_async(&shared_vector[column], &vector[column], sizeof(float));
 #ifndef NO_WAIT
   __pipeline_commit();
@@ -23,6 +24,7 @@ __global__ void add_vector(const float* in, const float* vector, float* out) {
   __pipeline_commit();
   __pipeline_wait_prior(0);
   out[i] = tile[threadIdx.y][column] + shared_vector[column];
+  // ANCHOR_END: kernel
 }
 
 void check_kernel(emulate::Run& run) {

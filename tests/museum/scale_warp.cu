@@ -34,6 +34,7 @@ __global__ void scale(const float* values, const float* scales, float* out) {
     ptx::fence_mbarrier_init(ptx::sem_release, ptx::scope_cluster);
   }
   __syncthreads();
+  // ANCHOR: kernel
   if (threadIdx.x == 0) {
     cudaGridDependencySynchronize();
     load(tile, values + blockIdx.x * kValues, &full);
@@ -43,6 +44,7 @@ __global__ void scale(const float* values, const float* scales, float* out) {
 #endif
     load(factors, scales + blockIdx.x * kValues, &full);
   }
+  // ANCHOR_END: kernel
   while (!ptx::mbarrier_try_wait_parity(&full, 0)) {
   }
   out[blockIdx.x * kValues + threadIdx.x] = tile[threadIdx.x] * factors[threadIdx.x];

@@ -8,6 +8,7 @@
 constexpr int kThreads = 128;
 
 __global__ void add_in_order(const float* parts, float* sums, int* semaphore) {
+  // ANCHOR: kernel
   if (threadIdx.x == 0)
     while (*static_cast<volatile int*>(semaphore) != static_cast<int>(blockIdx.x)) {
     }
@@ -19,6 +20,7 @@ __global__ void add_in_order(const float* parts, float* sums, int* semaphore) {
 #endif
   __syncthreads();
   if (threadIdx.x == 0) *static_cast<volatile int*>(semaphore) = static_cast<int>(blockIdx.x) + 1;
+  // ANCHOR_END: kernel
 }
 
 void check_kernel(emulate::Run& run) {

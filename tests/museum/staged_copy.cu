@@ -24,6 +24,7 @@ __global__ void copy(const int* in, int* out, int chunks) {
                        sizeof stages[0], barrier);
   };
   for (int chunk = 0; chunk < kStages; ++chunk) load(chunk);
+  // ANCHOR: kernel
   for (int chunk = 0; chunk < chunks; ++chunk) {
     while (!ptx::mbarrier_try_wait_parity(&full[chunk % kStages], chunk / kStages % 2)) {
     }
@@ -39,6 +40,7 @@ __global__ void copy(const int* in, int* out, int chunks) {
       load(chunk + kStages);
     }
   }
+  // ANCHOR_END: kernel
   ptx::cp_async_bulk_wait_group_read(ptx::n32_t<0>());
 }
 

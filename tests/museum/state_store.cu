@@ -16,6 +16,7 @@ __global__ void final_state(const float* updates, const int* steps, float* state
   __shared__ alignas(128) float state[kState];
   const float* update = updates + blockIdx.x * kState;
   for (int i = threadIdx.x; i < kState; i += kThreads) state[i] = 0;
+  // ANCHOR: kernel
   for (int step = 0; step < steps[blockIdx.x]; ++step) {
     for (int i = threadIdx.x; i < kState; i += kThreads) state[i] = 2 * state[i] + update[i];
 #ifdef FENCE_PER_STEP
@@ -29,6 +30,7 @@ __global__ void final_state(const float* updates, const int* steps, float* state
   if (threadIdx.x == 0) {
     ptx::cp_async_bulk(ptx::space_global, ptx::space_shared, states + blockIdx.x * kState, state,
                        sizeof state);
+    // ANCHOR_END: kernel
     ptx::cp_async_bulk_commit_group();
     ptx::cp_async_bulk_wait_group_read(ptx::n32_t<0>());
   }

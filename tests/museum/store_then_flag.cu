@@ -15,6 +15,7 @@ constexpr int kTile = 4096;
 __global__ void pass_on(const int* in, int* tile, int* flag, int* out) {
   __shared__ alignas(128) int buffer[kTile];
   cuda::atomic_ref<int, cuda::thread_scope_device> ready(*flag);
+  // ANCHOR: kernel
   if (blockIdx.x == 0) {
     for (int i = threadIdx.x; i < kTile; i += kThreads) buffer[i] = in[i] + 1;
     ptx::fence_proxy_async(ptx::space_shared);
@@ -36,6 +37,7 @@ __global__ void pass_on(const int* in, int* tile, int* flag, int* out) {
     __syncthreads();
     for (int i = threadIdx.x; i < kTile; i += kThreads) out[i] = tile[kTile - 1 - i];
   }
+  // ANCHOR_END: kernel
 }
 
 void check_kernel(emulate::Run& run) {

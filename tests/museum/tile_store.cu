@@ -13,6 +13,7 @@ constexpr int kTile = 1024;
 
 __global__ void store_tiles(const float* in, float* out, int tiles) {
   __shared__ alignas(128) float buffer[kTile];
+  // ANCHOR: kernel
   for (int tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
     ptx::cp_async_bulk_wait_group_read(ptx::n32_t<0>());
 #ifndef NO_REUSE_BARRIER
@@ -28,6 +29,7 @@ __global__ void store_tiles(const float* in, float* out, int tiles) {
       ptx::cp_async_bulk_commit_group();
     }
   }
+  // ANCHOR_END: kernel
   ptx::cp_async_bulk_wait_group_read(ptx::n32_t<0>());
 }
 

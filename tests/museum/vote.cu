@@ -24,6 +24,7 @@ __global__ void collect(const int* keys, int* out, int* counts, int rounds) {
   int* to = out + warp * rounds * 32;
   int written = 0;
   for (int round = 0; round < rounds; ++round) {
+    // ANCHOR: kernel
     if (lane == 0) counter[warp] = 0;
     warp_barrier();
     const int key = keys[(warp * rounds + round) * 32 + lane];
@@ -33,6 +34,7 @@ __global__ void collect(const int* keys, int* out, int* counts, int rounds) {
     if (static_cast<int>(lane) < count) to[written + lane] = buffer[warp][lane];
     written += count;
     warp_barrier();
+    // ANCHOR_END: kernel
   }
   if (lane == 0) counts[warp] = written;
 }
