@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Compares the emulator with compute-sanitizer: the broken versions of the kernels in tests/own_kernel under both.
+"""Compares the emulator with compute-sanitizer: the broken versions of the kernels in tests/own_kernel and tests/museum under both.
 
 Usage: tools/checkers.py gpu OUT.json         on a machine with a Hopper GPU: nvcc, then compute-sanitizer's four tools
        tools/checkers.py programs FOLDER      nvcc only, into FOLDER, for `gpu OUT.json --programs FOLDER` on another machine
        tools/checkers.py emulator OUT.json    on any machine: tools/emulate, into the same record
-       tools/checkers.py page [--check]       writes the tables of docs/emulator/compute-sanitizer.md from docs/emulator/checkers_h200.json
+       tools/checkers.py page [--check]       writes the tables of docs/emulator/compute-sanitizer.md and docs/museum from
+                                              docs/emulator/checkers_h200.json
 Options of gpu and emulator: --only NAME (one file, as often as needed), --jobs N, --seconds S (of one run; 20).
 Options of gpu: --total S (after so many seconds nothing more is started; 330), --programs FOLDER (what `programs` has built:
 nvcc is not needed, and versions without a program are left out), --missing (only what the record does not have yet; also of programs,
@@ -40,6 +41,7 @@ BLACKWELL = {"work_stealing"}  # no Hopper GPU runs these
 ARITHMETIC = {"floats", "fp8", "integers", "narrow", "scalar"}  # tests of single instructions, with no broken version
 RECORD = ROOT / "docs/emulator/checkers_h200.json"
 PAGE = ROOT / "docs/emulator/compute-sanitizer.md"
+MUSEUM = ROOT / "docs/museum"
 TOOLS = ("memcheck", "racecheck", "synccheck", "initcheck")
 FOUND = 86  # compute-sanitizer's exit status when it has reported something
 ARGUMENTS = {"split_k": ["--allow", "co-residency"]}  # of tools/emulate
@@ -277,7 +279,8 @@ def emulator(arguments, record):
         if status == 0:
             return {"verdict": "silent"}
         if status in (1, 3) and report:
-            return {"verdict": "reports", "rule": report[1], "says": report[2][:200]}
+            stricter = {"stricter": True} if "this rule is stricter than the PTX ISA" in output else {}
+            return {"verdict": "reports", "rule": report[1], "says": report[2][:200], **stricter}
         return {"verdict": "error", "says": output.strip()[-200:]}
 
     with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
@@ -336,20 +339,63 @@ def cell(verdict, right):
     return "as the right version" if same else "**yes**"
 
 
+def emulator_cell(row):
+    found = row.get("emulator") or {}
+    if found.get("verdict") != "reports":
+        return "–" if found.get("verdict") == "silent" else "not run"
+    return found["rule"] if found["rule"] == "wrong result" else f"`{found['rule']}`{' (stricter)' if found.get('stricter') else ''}"
+
+
+def is_exhibit(row):
+    return FILES[row["file"]].parent.name == "museum"
+
+
 def table(record):
-    """Lines of Markdown."""
-    by_version = {(row["file"], row["defect"]): row for row in record["rows"]}
+    """Lines of Markdown: the examples' broken versions."""
+    right = {row["file"]: row for row in record["rows"] if not row["defect"]}
     lines = [f"| broken version | the emulator | the GPU alone | {' | '.join(TOOLS)} |", "| --- " * (3 + len(TOOLS)) + "|"]
-    for (name, defect), row in by_version.items():
-        if not defect:
+    for row in record["rows"]:
+        if not row["defect"] or is_exhibit(row):
             continue
-        right = by_version.get((name, ""), {})
-        found = row.get("emulator") or {}
-        rule = f"`{found['rule']}`" if found.get("verdict") == "reports" and found["rule"] != "wrong result" else \
-            "wrong result" if found.get("verdict") == "reports" else "–" if found.get("verdict") == "silent" else "not run"
-        says = explanation(name, defect)
-        lines.append(f"| [{name}](../../{FILES[name].relative_to(ROOT)}) `{defect}`{': ' + says if says else ''} | {rule} | "
-                     + " | ".join(cell(row.get(column), right.get(column)) for column in ("run", *TOOLS)) + " |")
+        name, says = row["file"], explanation(row["file"], row["defect"])
+        cells = [cell(row.get(column), right.get(name, {}).get(column)) for column in ("run", *TOOLS)]
+        lines.append(f"| [{name}](../../{FILES[name].relative_to(ROOT)}) `{row['defect']}`{': ' + says if says else ''} | {emulator_cell(row)} | "
+                     + " | ".join(cells) + " |")
+    return lines
+
+
+def exhibit(record, name):
+    """Lines of Markdown: what each version of an exhibit shows."""
+    right = next((row for row in record["rows"] if (row["file"], row["defect"]) == (name, "")), {})
+    lines = [f"| version | the emulator | an H200 alone | {' | '.join(TOOLS)} |", "| --- " * (3 + len(TOOLS)) + "|"]
+    for defect in [version[1] for version in versions([name]) if version[1]]:
+        row = row_of(record, name, defect)
+        cells = [cell(row.get(column), right.get(column)) for column in ("run", *TOOLS)]
+        lines.append(f"| `{defect}`: {explanation(name, defect)} | {emulator_cell(row)} | " + " | ".join(cells) + " |")
+    return lines
+
+
+SECTION = re.compile(r"(?ms)^## ([^\n]+)\n(.*?)(?=^## |\Z)")
+EXHIBIT = re.compile(r"<!-- checkers: exhibit (\w+) -->")
+
+
+def exhibits(record):
+    """Lines of Markdown: every exhibit, where it was reported, and who says something of it."""
+    right = {row["file"]: row for row in record["rows"] if not row["defect"]}
+    lines = ["| exhibit | reported in | the emulator | an H200 alone | compute-sanitizer |", "| --- | --- | --- | --- | --- |"]
+    for path in sorted(MUSEUM.glob("*.md")):
+        for title, text in SECTION.findall(path.read_text()):
+            if not (found := EXHIBIT.search(text)):
+                continue
+            anchor = re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-")
+            source = re.search(r"\[[^\]]+\]\(https://[^)]+\)", text)
+            rows = [row_of(record, *version) for version in versions([found[1]]) if version[1]]
+            rules_ = dict.fromkeys(emulator_cell(row) for row in rows)
+            alone = dict.fromkeys(cell(row.get("run"), None) for row in rows)
+            tools = [tool for tool in TOOLS if any(reported(row, right.get(row["file"], {}), tool) for row in rows)]
+            silent = "–" if all(row.get("memcheck") for row in rows) else "not run"
+            lines.append(f"| [{title}]({path.name}#{anchor}) | {source[0] if source else ''} | {', '.join(rules_)} | {', '.join(alone)} | "
+                         f"{', '.join(tools) or silent} |")
     return lines
 
 
@@ -368,17 +414,17 @@ def share(verdicts):
 
 def counts(record):
     """One line for each tool: of how many broken versions it says something that it does not say of the right one."""
-    broken = [row for row in record["rows"] if row["defect"]]
     right = {row["file"]: row for row in record["rows"] if not row["defect"]}
-    lines = ["| | reports a broken version | reports a right version |", "| --- | --- | --- |"]
+    broken = [[row for row in record["rows"] if row["defect"] and is_exhibit(row) == of_museum] for of_museum in (False, True)]
+    lines = ["| | reports a broken example | reports a broken exhibit | reports a right version |", "| --- | --- | --- | --- |"]
     for column in ("emulator", *TOOLS):
         alarms = [row[column]["verdict"] == "reports" for row in right.values() if row.get(column)]
-        found = share(reported(row, right.get(row["file"], {}), column) for row in broken)
-        lines.append(f"| {'the emulator' if column == 'emulator' else column} | {found} | {share(alarms)} |")
-    any_tool = [any(verdicts) for row in broken
-                if None not in (verdicts := [reported(row, right.get(row["file"], {}), tool) for tool in TOOLS])]
-    seen = [row["run"]["verdict"] != "right" for row in broken if row.get("run")]
-    return [*lines, f"| any of the four tools | {share(any_tool)} | |", f"| the result on the GPU, or a hang | {share(seen)} | |"]
+        found = [share(reported(row, right.get(row["file"], {}), column) for row in rows) for rows in broken]
+        lines.append(f"| {'the emulator' if column == 'emulator' else column} | {' | '.join(found)} | {share(alarms)} |")
+    any_tool = [share([any(verdicts) for row in rows
+                       if None not in (verdicts := [reported(row, right.get(row["file"], {}), tool) for tool in TOOLS])]) for rows in broken]
+    seen = [share([row["run"]["verdict"] != "right" for row in rows if row.get("run")]) for rows in broken]
+    return [*lines, f"| any of the four tools | {' | '.join(any_tool)} | |", f"| the result on the GPU, or a hang | {' | '.join(seen)} | |"]
 
 
 def rules(record):
@@ -403,17 +449,17 @@ def page(check):
     record = load(RECORD)
     if not record["rows"]:
         raise UserError(f"there is no {RECORD.relative_to(ROOT)}; tools/checkers.py gpu and emulator make it.")
-    text = PAGE.read_text()
-    for name, lines in (("counts", counts(record)), ("rules", rules(record)), ("table", table(record))):
-        block = re.compile(rf"(<!-- checkers: {name} -->\n).*?(<!-- /checkers -->)", re.S)
-        if len(block.findall(text)) != 1:
-            raise UserError(f"{PAGE.relative_to(ROOT)} has no one place '<!-- checkers: {name} -->'.")
-        text = block.sub(lambda match, lines=lines: match[1] + "\n" + "\n".join(lines) + "\n\n" + match[2], text)
-    if text == PAGE.read_text():
-        return 0
-    if check:
-        raise UserError(f"{PAGE.relative_to(ROOT)} is not what the record says; tools/checkers.py page writes it.")
-    write_whole(PAGE, text)
+    made = {"counts": counts, "rules": rules, "table": table, "exhibits": exhibits}
+    block = re.compile(r"(<!-- checkers: (\w+) ?(\w*) -->\n).*?(<!-- /checkers -->)", re.S)
+    for path in [PAGE, *sorted(MUSEUM.glob("*.md"))]:
+        before = path.read_text()
+        text = block.sub(lambda match: "\n".join([match[1], *(exhibit(record, match[3]) if match[2] == "exhibit" else made[match[2]](record)),
+                                                  "", match[4]]), before)
+        if text == before:
+            continue
+        if check:
+            raise UserError(f"{path.relative_to(ROOT)} is not what the record says; tools/checkers.py page writes it.")
+        write_whole(path, text)
     return 0
 
 

@@ -48,7 +48,8 @@ RULES = {
 
 
 def masked(report):
-    """Its lines without what depends on which threads ran first."""
+    """Its lines without the namespace of `everything` and what depends on which threads ran first."""
+    report = re.sub(r"\b[a-z_]+_[A-Z_]*::", "", report)
     report = re.sub(r"\(\d+,\d+,\d+\)|(?<=warp )\d+|(?<=lane )\d+|(?<=thread )\d+(?= of)|(?<= \+ )\d+(?: \(\d+ bytes\))?|\brank \d|"
                     r"(?<=warpgroup )\d|(?<=group )\d+", "N", report)
     return report.split("\n")
