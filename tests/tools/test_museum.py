@@ -72,6 +72,14 @@ class Museum(unittest.TestCase):
         return subprocess.run([str(self.program), *arguments], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, cwd=ROOT,
                               env={**os.environ, "EXHIBIT": exhibit})
 
+    def test_tables_are_those_of_the_record(self):
+        checkers.page(check=True)
+
+    def test_kernels_are_short(self):
+        for file in MUSEUM.glob("*.cu"):
+            lines = file.read_text().partition("\nvoid check_kernel")[0].split("\n")
+            self.assertLessEqual(len([line for line in lines if line and not line.startswith(("//", "#include"))]), 60, file.name)
+
     def test_reports_and_their_quotations(self):
         if pathlib.Path(os.environ.get("GEMM_STEPS_BUILD", ROOT / "build/emulator")) != ROOT / "build/emulator":
             self.skipTest("tools/emulate uses build/emulator, and these tests are of another build")
