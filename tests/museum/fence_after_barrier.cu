@@ -25,9 +25,9 @@ __global__ void cast(const float* in, unsigned char* out) {
   if (threadIdx.x == 0) {
     ptx::cp_async_bulk(ptx::space_global, ptx::space_shared, out + blockIdx.x * kTile, tile, kTile);
     ptx::cp_async_bulk_commit_group();
-    // ANCHOR_END: kernel
     ptx::cp_async_bulk_wait_group_read(ptx::n32_t<0>());
   }
+  // ANCHOR_END: kernel
 }
 
 void check_kernel(emulate::Run& run) {

@@ -30,10 +30,10 @@ __global__ void final_state(const float* updates, const int* steps, float* state
   if (threadIdx.x == 0) {
     ptx::cp_async_bulk(ptx::space_global, ptx::space_shared, states + blockIdx.x * kState, state,
                        sizeof state);
-    // ANCHOR_END: kernel
     ptx::cp_async_bulk_commit_group();
     ptx::cp_async_bulk_wait_group_read(ptx::n32_t<0>());
   }
+  // ANCHOR_END: kernel
 }
 
 void check_kernel(emulate::Run& run) {
