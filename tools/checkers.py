@@ -392,8 +392,10 @@ def exhibits(record):
             rows = [row_of(record, *version) for version in versions([found[1]]) if version[1]]
             rules_ = dict.fromkeys(emulator_cell(row) for row in rows)
             alone = dict.fromkeys(cell(row.get("run"), None) for row in rows)
-            tools = [tool for tool in TOOLS if any(reported(row, right.get(row["file"], {}), tool) for row in rows)]
-            silent = "–" if all(row.get("memcheck") for row in rows) else "not run"
+            cells = {tool: {cell(row.get(tool), right.get(row["file"], {}).get(tool)) for row in rows} for tool in TOOLS}
+            tools = [tool if "**yes**" in found_ else f"{tool}, also of the right version" for tool, found_ in cells.items()
+                     if found_ & {"**yes**", "as the right version"}]
+            silent = "not run" if any("not run" in found_ for found_ in cells.values()) else "–"
             lines.append(f"| [{title}]({path.name}#{anchor}) | {source[0] if source else ''} | {', '.join(rules_)} | {', '.join(alone)} | "
                          f"{', '.join(tools) or silent} |")
     return lines
