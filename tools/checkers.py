@@ -429,6 +429,17 @@ def counts(record):
     return [*lines, f"| any of the four tools | {' | '.join(any_tool)} | |", f"| the result on the GPU, or a hang | {' | '.join(seen)} | |"]
 
 
+def summary(record):
+    """One sentence on the exhibits."""
+    right = {row["file"]: row for row in record["rows"] if not row["defect"]}
+    rows = [row for row in record["rows"] if row["defect"] and is_exhibit(row)]
+    seen = share([row["run"]["verdict"] != "right" for row in rows if row.get("run")])
+    found = [share([any(verdicts) for row in rows if None not in (verdicts := [reported(row, right.get(row["file"], {}), tool) for tool in tools])])
+             for tools in (["emulator"], TOOLS)]
+    return [f"In one run on an H200, {seen} broken versions went wrong. compute-sanitizer's four tools reported {found[1]}. The emulator reports "
+            f"{found[0]}."]
+
+
 def rules(record):
     """One line for each rule of the emulator: how many versions it names so, and how many of these the others notice."""
     right = {row["file"]: row for row in record["rows"] if not row["defect"]}
@@ -451,7 +462,7 @@ def page(check):
     record = load(RECORD)
     if not record["rows"]:
         raise UserError(f"there is no {RECORD.relative_to(ROOT)}; tools/checkers.py gpu and emulator make it.")
-    made = {"counts": counts, "rules": rules, "table": table, "exhibits": exhibits}
+    made = {"counts": counts, "rules": rules, "table": table, "exhibits": exhibits, "summary": summary}
     block = re.compile(r"(<!-- checkers: (\w+) ?(\w*) -->\n).*?(<!-- /checkers -->)", re.S)
     for path in [PAGE, *sorted(MUSEUM.glob("*.md"))]:
         before = path.read_text()
