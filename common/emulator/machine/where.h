@@ -1,6 +1,7 @@
 // A place in a kernel's source: what every wrapper takes as its last, defaulted argument.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 
@@ -12,7 +13,11 @@ namespace emulator {
 class Where {
  public:
   constexpr Where() = default;
-  static Where here(const char* file = __builtin_FILE(), unsigned line = __builtin_LINE()) {
+  [[gnu::always_inline]] static Where here(const char* file = __builtin_FILE(),
+                                           unsigned line = __builtin_LINE()) {
+#ifdef EMULATOR_PLACES_OF_CALLERS  // tools/emulate: of a header's line, its callers are wanted as well
+    if (!is_source(file)) return at(this_instruction());
+#endif
     Where where;
     where.packed_ = (reinterpret_cast<std::uintptr_t>(file) << 16) | (line & 0xffffu);
     return where;
@@ -31,10 +36,32 @@ class Where {
   std::uint64_t packed() const { return packed_; }
   const char* file() const { return reinterpret_cast<const char*>(packed_ >> 16); }
   unsigned line() const { return static_cast<unsigned>(packed_ & 0xffffu); }
-  /// "steps/02_shared_tile/kernel.cuh:41": the part of the path that means something to a reader.
+  /// "steps/02_shared_tile/kernel.cuh:41", or "softmax.cu:41 (in reduce.cuh:12)" where the callers are known:
+  /// what a report writes.
   std::string text() const;
+  /// The line itself, whoever has called it.
+  std::string innermost() const;
+  /// Whether both are in one line.
+  bool is_line_of(Where other) const { return packed_ == other.packed_ || innermost() == other.innermost(); }
 
  private:
+#ifdef EMULATOR_PLACES_OF_CALLERS
+  [[gnu::always_inline]] static bool is_source(const char* file) {
+    const std::size_t length = __builtin_strlen(file);
+    return length > 3 && file[length - 3] == '.' && file[length - 2] == 'c' && file[length - 1] == 'u';
+  }
+  /// Volatile, or two calls would share it.
+  [[gnu::always_inline]] static const void* this_instruction() {
+    const void* address = nullptr;
+#if defined(__x86_64__)
+    __asm__ __volatile__("1: leaq 1b(%%rip), %0" : "=r"(address));
+#elif defined(__aarch64__)
+    __asm__ __volatile__("1: adr %0, 1b" : "=r"(address));
+#endif
+    return address;
+  }
+#endif
+
   std::uint64_t packed_ = 0;
 };
 

@@ -732,7 +732,7 @@ std::optional<PassedFlag> passed_flag(std::uint64_t launch, Stamp reader, Stamp 
 bool in_one_line(Where one, Access access, Where other, Access of_other) {
   const bool plain = (access == Access::kRead && of_other == Access::kWrite) ||
                      (access == Access::kWrite && of_other == Access::kRead);
-  return plain && one.text() == other.text();
+  return plain && one.is_line_of(other);
 }
 
 void explain_lost_update(Report& report, const Grid& grid, Stamp one, Stamp other, Where where) {

@@ -1053,9 +1053,9 @@ bool explain_skipped_waits(Report& report, const Gang& gang, const Thread& threa
   };
   const auto waited_at = [&](Where place) {
     const auto& made = gang.hopper->thread(thread).waits;
-    return place.text() == wait.where.text() ||
+    return place.is_line_of(wait.where) ||
            std::any_of(made.begin(), made.end(),
-                       [&](const LastWait& other) { return other.where.text() == place.text(); });
+                       [&](const LastWait& other) { return other.where.is_line_of(place); });
   };
   const std::uint32_t own = waits_there(thread);
   const std::uint32_t first = thread.index / kWarpgroupSize * kWarpgroupSize;
@@ -2208,7 +2208,7 @@ void explain_race(Report& report, const Thread& thread, std::uintptr_t address, 
   }
   const bool read_and_write = (earlier == Access::kRead && now == Access::kWrite) ||
                               (earlier == Access::kWrite && now == Access::kRead);
-  if (read_and_write && earlier_where.text() == where.text()) {
+  if (read_and_write && earlier_where.is_line_of(where)) {
     explain_one_line(report, thread, where, earlier, stamp, held);
     return;
   }
