@@ -1138,10 +1138,16 @@ std::uint32_t shared_address(const void* pointer, Where where) {
                       variable ? variable->offset + static_cast<std::uint32_t>(in_place - variable->address)
                                : static_cast<std::uint32_t>(in_place - owner->dynamic_window.begin));
   }
-  for (const auto& cta : thread.cta->gang->ctas) {  // right behind the last byte
+  // A little past the last byte: kernels compute addresses that they do not use, as lanes 16 to 31 do for an
+  // ldmatrix.x2. A use is reported.
+  constexpr std::uintptr_t kPast = 4096;
+  constexpr std::uint32_t kNowhere = 0xff0000;  // where no variable is
+  for (const auto& cta : thread.cta->gang->ctas) {
     const Window& window = cta->dynamic_window;
-    if (address - window.begin <= window.bytes)
-      return in_cluster(*cta, static_cast<std::uint32_t>(address - window.begin));
+    if (window.bytes == 0 || address - window.begin > window.bytes + kPast) continue;
+    const auto offset = static_cast<std::uint32_t>(address - window.begin);
+    const bool is_taken = thread.cta->gang->static_shared.at(offset) != nullptr;
+    return in_cluster(*cta, is_taken ? kNowhere + offset - static_cast<std::uint32_t>(window.bytes) : offset);
   }
   fail("shared-out-of-bounds",
        Report("shared_address was given a pointer that does not point into shared memory")

@@ -225,11 +225,11 @@ void complete_meeting(Cta& cta, Warp& warp, std::list<Rendezvous>::iterator foun
     }
   };
   if (complete.mask == existing) for_lanes([](Thread& lane) { lanes_converged(lane); });
-  if (complete.orders_memory) {
+  if (complete.orders_memory || !course_rule_on(CourseRule::kReleaseForWarp)) {
     SyncObject order;
     for_lanes([&](Thread& lane) { lane.release_into(order); });
     for_lanes([&](Thread& lane) { lane.acquire_from(order); });
-    ++cta.gang->progress;
+    if (complete.orders_memory) ++cta.gang->progress;
   }
   for_lanes([&](Thread& lane) {
     if (&lane != &thread) cta.gang->make_runnable(lane);

@@ -12,6 +12,7 @@
 #include "emulator/report/causes/k_tiles.h"
 #include "emulator/report/causes/tensor_causes.h"
 #include "emulator/report/member_names.h"
+#include "emulator/sync/lanes.h"
 
 namespace emulator {
 namespace {
@@ -1656,8 +1657,18 @@ void explain_missing_end(Report& report, const Gang& gang, Stamp reader, Where r
     }
   }
   if (!wait) {
+    std::string together;  // where the reader's warp was together after the read
+    for (const auto& cta : gang.ctas) {
+      if (!name.agent && cta->key == stamp_cta(reader) && stamp_thread(reader) < cta->threads.size())
+        together = warp_instruction_since(*cta, stamp_thread(reader), stamp_time(reader));
+    }
     report.missing("a barrier (or an mbarrier that the readers arrive on) between the read at {} and {}",
                    read_at.text(), before);
+    if (!together.empty())
+      report.line("note",
+                  "where one lane arrives for its warp, a __syncwarp must come between the read and the "
+                  "arrival: {} orders execution, not memory (--allow release-for-warp accepts it)",
+                  together);
   } else if (!committed) {
     report.missing(
         "cp.async.bulk.commit_group after the store at {}: the store is in no group yet, and {} by {} covers "
