@@ -1,7 +1,6 @@
 // A place in a kernel's source: what every wrapper takes as its last, defaulted argument.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <string>
 
@@ -15,12 +14,14 @@ class Where {
   constexpr Where() = default;
   [[gnu::always_inline]] static Where here(const char* file = __builtin_FILE(),
                                            unsigned line = __builtin_LINE()) {
-#ifdef EMULATOR_PLACES_OF_CALLERS  // tools/emulate: of a header's line, its callers are wanted as well
-    if (!is_source(file)) return at(this_instruction());
-#endif
+#ifdef EMULATOR_PLACES_OF_CALLERS  // tools/emulate: from the instruction, its callers are found as well
+    (void)file, (void)line;
+    return at(this_instruction());
+#else
     Where where;
     where.packed_ = (reinterpret_cast<std::uintptr_t>(file) << 16) | (line & 0xffffu);
     return where;
+#endif
   }
   /// An instruction of the program instead of a file and a line, which its text looks up: the line is 0.
   static Where at(const void* instruction) {
@@ -46,10 +47,6 @@ class Where {
 
  private:
 #ifdef EMULATOR_PLACES_OF_CALLERS
-  [[gnu::always_inline]] static bool is_source(const char* file) {
-    const std::size_t length = __builtin_strlen(file);
-    return length > 3 && file[length - 3] == '.' && file[length - 2] == 'c' && file[length - 1] == 'u';
-  }
   /// Volatile, or two calls would share it.
   [[gnu::always_inline]] static const void* this_instruction() {
     const void* address = nullptr;

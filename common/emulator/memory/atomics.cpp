@@ -21,6 +21,7 @@
 #include "emulator/report/causes/causes.h"
 #include "emulator/report/counters.h"
 #include "emulator/report/report.h"
+#include "emulator/report/symbols.h"
 #include "emulator/sync/lanes.h"
 
 namespace emulator {
@@ -1149,6 +1150,7 @@ std::uint32_t shared_address(const void* pointer, Where where) {
     const bool is_taken = thread.cta->gang->static_shared.at(offset) != nullptr;
     return in_cluster(*cta, is_taken ? kNowhere + offset - static_cast<std::uint32_t>(window.bytes) : offset);
   }
+  if (!near_static_shared(address, 0).empty()) return in_cluster(*thread.cta, kNowhere);
   fail("shared-out-of-bounds",
        Report("shared_address was given a pointer that does not point into shared memory")
            .line("where", where.text())

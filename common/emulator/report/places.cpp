@@ -97,16 +97,22 @@ std::vector<std::string> lines_of_instruction(std::uintptr_t instruction) {
 }
 
 std::string place_with_callers(const std::vector<std::string>& lines) {
-  std::vector<std::string> shown;
-  for (const std::string& line : lines) {
-    if (!shown.empty() && file_of(shown.back()) == file_of(line)) continue;
-    shown.push_back(line);
-    if (!is_in_header(line)) break;
-  }
-  if (shown.empty()) return {};
+  constexpr std::size_t kShown = 4;  // that are called there
+  if (lines.empty()) return {};
+  std::size_t outer = lines.size() - 1;
+  while (outer > 0 && is_in_header(lines[outer])) --outer;
+  if (is_in_header(lines[outer])) outer = lines.size() - 1;
   std::string inside;
-  for (std::size_t i = shown.size() - 1; i-- > 0;) inside += (inside.empty() ? "" : ", ") + shown[i];
-  return inside.empty() ? shown.back() : fmt::format("{} (in {})", shown.back(), inside);
+  std::string_view shown = lines[outer];
+  for (std::size_t i = outer; i-- > 0;) {
+    const bool is_left_out = outer > kShown && i + 1 < outer && i > 1;  // of many: the first and the last two
+    if (is_left_out || lines[i] == shown) continue;
+    const std::string_view file = file_of(lines[i]);
+    inside += inside.empty() ? "" : ", ";
+    inside += file == file_of(shown) ? "line " + lines[i].substr(file.size() + 1) : lines[i];
+    shown = lines[i];
+  }
+  return inside.empty() ? lines[outer] : fmt::format("{} (in {})", lines[outer], inside);
 }
 
 std::string Where::text() const {
