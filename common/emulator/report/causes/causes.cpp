@@ -12,6 +12,7 @@
 #include "emulator/report/causes/k_tiles.h"
 #include "emulator/report/causes/tensor_causes.h"
 #include "emulator/report/member_names.h"
+#include "emulator/sync/lanes.h"
 
 namespace emulator {
 namespace {
@@ -1053,9 +1054,9 @@ bool explain_skipped_waits(Report& report, const Gang& gang, const Thread& threa
   };
   const auto waited_at = [&](Where place) {
     const auto& made = gang.hopper->thread(thread).waits;
-    return place.text() == wait.where.text() ||
+    return place.is_line_of(wait.where) ||
            std::any_of(made.begin(), made.end(),
-                       [&](const LastWait& other) { return other.where.text() == place.text(); });
+                       [&](const LastWait& other) { return other.where.is_line_of(place); });
   };
   const std::uint32_t own = waits_there(thread);
   const std::uint32_t first = thread.index / kWarpgroupSize * kWarpgroupSize;
@@ -1656,8 +1657,18 @@ void explain_missing_end(Report& report, const Gang& gang, Stamp reader, Where r
     }
   }
   if (!wait) {
+    std::string together;  // where the reader's warp was together after the read
+    for (const auto& cta : gang.ctas) {
+      if (!name.agent && cta->key == stamp_cta(reader) && stamp_thread(reader) < cta->threads.size())
+        together = warp_instruction_since(*cta, stamp_thread(reader), stamp_time(reader));
+    }
     report.missing("a barrier (or an mbarrier that the readers arrive on) between the read at {} and {}",
                    read_at.text(), before);
+    if (!together.empty())
+      report.line("note",
+                  "where one lane arrives for its warp, a __syncwarp must come between the read and the "
+                  "arrival: {} orders execution, not memory (--allow release-for-warp accepts it)",
+                  together);
   } else if (!committed) {
     report.missing(
         "cp.async.bulk.commit_group after the store at {}: the store is in no group yet, and {} by {} covers "
@@ -2222,7 +2233,7 @@ void explain_race(Report& report, const Thread& thread, std::uintptr_t address, 
   }
   const bool read_and_write = (earlier == Access::kRead && now == Access::kWrite) ||
                               (earlier == Access::kWrite && now == Access::kRead);
-  if (read_and_write && earlier_where.text() == where.text()) {
+  if (read_and_write && earlier_where.is_line_of(where)) {
     explain_one_line(report, thread, where, earlier, stamp, held);
     return;
   }
