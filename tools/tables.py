@@ -402,21 +402,23 @@ def conditions_table(record, path, options, document):
                     [False, True, True, True, False], rows) + caption(record, path, "")
 
 
+# The columns of a table of counters: heading, field of the record, what it is divided by, how it is written.
+COUNTED = [("to the SMs (MiB)", "to_sm_bytes", 2**20, "{:.0f}"), ("read in the L2 (MiB)", "l2_read_bytes", 2**20, "{:.0f}"),
+           ("read in memory (MiB)", "dram_read_bytes", 2**20, "{:.0f}"), ("hits of the L2", "l2_hit_percent", 1, "{:.0f} %"),
+           ("requests (million)", "l2_read_requests", 1e6, "{:.1f}"), ("tensor cores busy", "tensor_percent", 1, "{:.1f} %"),
+           ("clock (MHz)", "clock_mhz", 1, "{:.0f}")]
+
+
 def counters_table(record, path, options, document):
     shape = find_shape(record, options["shape"]) if "shape" in options else default_shape(record)
     contestants = pick(shape["contestants"], options)
-    with_clock = all("clock_mhz" in contestant["counters"] for contestant in contestants)
-    with_requests = all("l2_read_requests" in contestant["counters"] for contestant in contestants)
-    rows = []
-    for contestant in contestants:
-        counters = contestant["counters"]
-        rows.append([linked_name(contestant, document), contestant["variant"]] +
-                    [f"{counters[key] / 2**20:.0f}" for key in ("to_sm_bytes", "l2_read_bytes", "dram_read_bytes")] +
-                    [f"{counters['l2_hit_percent']:.0f} %"] +
-                    ([f"{counters['l2_read_requests'] / 1e6:.1f}"] if with_requests else []) +
-                    ([f"{counters['clock_mhz']:.0f}"] if with_clock else []))
-    headings = ["", "variant", "to the SMs (MiB)", "read in the L2 (MiB)", "read in memory (MiB)", "hits of the L2"]
-    headings += ["requests (million)"] * with_requests + ["clock (MHz)"] * with_clock
+    rows = [[linked_name(contestant, document), contestant["variant"]] for contestant in contestants]
+    headings = ["", "variant"]
+    for heading, field, unit, form in COUNTED:
+        if all(field in contestant["counters"] for contestant in contestants):
+            headings.append(heading)
+            for row, contestant in zip(rows, contestants):
+                row.append(form.format(contestant["counters"][field] / unit))
     return markdown(headings, [False, False] + [True] * (len(headings) - 2), rows) + [
         "", f"{pretty_shape(shape)}, {record['device']['name']}, {record['profiler']}, one launch each, "
             f"{record['date'][:10]}, commit {record['commit']}; from `{relative(path)}`."]

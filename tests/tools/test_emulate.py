@@ -188,7 +188,8 @@ class Examples(ExampleTest):
     def test_inline_ptx_of_a_hopper_gemm_in_a_header(self):
         self.check_right("ring")
         report = self.check_broken("ring", "NO_FENCE")
-        self.assertRegex(report, r"  store    cp\.async\.bulk\.tensor\.2d\.\S+ at tests/own_kernel/inline_ptx/ring\.cuh:\d+ by thread")
+        folder = "tests/own_kernel/inline_ptx"
+        self.assertRegex(report, rf"  store    cp\.async\.bulk\.tensor\.2d\.\S+ at {folder}/ring\.cuh:\d+ \(in {folder}/wrappers\.cuh:\d+\) by thread")
 
     def test_inline_ptx_of_an_ampere_gemm(self):
         self.check_right("ampere")
