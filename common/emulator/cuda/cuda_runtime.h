@@ -358,6 +358,11 @@ enum cudaFuncAttribute {
   cudaFuncAttributePreferredSharedMemoryCarveout = 9,
   cudaFuncAttributeNonPortableClusterSizeAllowed = 14
 };
+enum cudaSharedCarveout {
+  cudaSharedmemCarveoutDefault = -1,
+  cudaSharedmemCarveoutMaxL1 = 0,
+  cudaSharedmemCarveoutMaxShared = 100
+};
 /// More than 48 KB of dynamic shared memory need this; the launch looks at it.
 template <typename Kernel>
 cudaError_t cudaFuncSetAttribute(Kernel* kernel, cudaFuncAttribute attribute, int value) {
@@ -409,19 +414,32 @@ inline Config config(dim3 grid, dim3 block, std::size_t shared_bytes = 0, Stream
           stream.stream};
 }
 
-/// The grid that `call` runs with these arguments, when its turn comes: launches copy their arguments.
-template <typename Kernel, typename Values>
-Operation grid_of(const void* handle, const gemm::ptx::LaunchShape& shape, Kernel call, Values&& values) {
-  return [=, kept = std::make_shared<std::decay_t<Values>>(std::forward<Values>(values))] {
-    const std::decay_t<Values> arguments = *kept;
-    emulator::note_launch_arguments(&arguments, sizeof arguments);
-    emulator::run_grid(
-        shape, nullptr, [&] { std::apply(call, arguments); }, handle);
-  };
-}
 inline void submit_grid(cudaStream_t stream, const gemm::ptx::LaunchShape& shape, Operation grid) {
   if (shape.dependent) return submit_dependent(stream, std::move(grid));
   submit(stream, NodeKind::kKernel, std::move(grid));
+}
+
+/// All that the threads of a grid read of the launch before they run the kernel. It lies in one place, so
+/// that the emulator can tell these reads from a kernel's reads of the host's stack.
+template <typename Function, typename Values>
+struct Launched {
+  Launched(Function called, Values passed) : function(called), values(std::move(passed)) {}
+  Launched(const Launched&) = delete;
+  Launched& operator=(const Launched&) = delete;
+
+  Function function;
+  Values values;
+  const std::function<void()> call = [this] { std::apply(function, values); };
+};
+
+/// The grid that `function` runs with these arguments, when its turn comes: launches copy their arguments.
+template <typename Function, typename Values>
+Operation grid_of(const void* handle, const gemm::ptx::LaunchShape& shape, Function function, Values&& values) {
+  return [=, kept = std::make_shared<std::decay_t<Values>>(std::forward<Values>(values))] {
+    const Launched<Function, std::decay_t<Values>> launched(function, *kept);
+    emulator::note_launch_arguments(&launched, sizeof launched);
+    emulator::run_grid(shape, nullptr, launched.call, handle);
+  };
 }
 
 template <typename... Parameters, typename... Arguments>

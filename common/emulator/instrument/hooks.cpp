@@ -122,7 +122,7 @@ inline std::uint64_t& remembered_place(Where where) {
   return places_of_headers[(where.packed() >> 16) % kRemembered];
 }
 bool is_of_headers(Where where) {
-  const std::string text = where.text();
+  const std::string text = where.innermost();
   const bool found = text.find("emulator/") != std::string::npos || text.find("/c++/") != std::string::npos ||
                      text.rfind("own_kernel/emulate.h", 0) == 0 || text.rfind("common/", 0) == 0 ||
                      text.rfind("(unknown", 0) == 0;
