@@ -1983,8 +1983,22 @@ bool reads_too_late(const Thread& reader, Stamp writer, Access earlier, Access n
   const auto& of_reader = gang.hopper->thread(reader).waits;
   const auto freed = latest_plain_wait(of_writer);
   const auto filled = latest_plain_wait(of_reader);
-  return freed != of_writer.rend() && filled != of_reader.rend() &&
-         arrivals_of_warp(cta, static_cast<std::uint32_t>(reader.warp()), *freed->barrier) >= filled->count;
+  if (freed == of_writer.rend() || filled == of_reader.rend()) return false;
+  // The first wait at a fresh barrier passes without an arrival: no reader has let the writer in.
+  if (freed->phase == freed->barrier->first_phase && freed->count == 1) return false;
+  return arrivals_of_warp(cta, static_cast<std::uint32_t>(reader.warp()), *freed->barrier) >= filled->count;
+}
+
+/// A read comes before the first write, by a thread that nobody had to let in: its first wait at a fresh
+/// barrier passes without an arrival.
+bool reads_too_early(const Thread& writer, Stamp reader, Access earlier, Access now, Stamp held) {
+  const Gang& gang = *writer.cta->gang;
+  if (!gang.hopper || earlier != Access::kRead || now != Access::kWrite || held != 0) return false;
+  const auto& of_writer = gang.hopper->thread(writer).waits;
+  const auto& of_reader = gang.hopper->cta(*writer.cta).threads[stamp_thread(reader)].waits;
+  const auto freed = latest_plain_wait(of_writer);
+  return freed != of_writer.rend() && latest_plain_wait(of_reader) != of_reader.rend() &&
+         freed->phase == freed->barrier->first_phase && freed->count == 1;
 }
 
 /// Two warpgroups write one place at one line: whether one of them goes on, behind the end of an array
@@ -2198,7 +2212,7 @@ void explain_race(Report& report, const Thread& thread, std::uintptr_t address, 
     return;
   }
   if (explain_named_barrier(report, thread, stamp, where, now, earlier_where, earlier)) return;
-  if (reads_too_late(thread, stamp, earlier, now)
+  if (reads_too_late(thread, stamp, earlier, now) || reads_too_early(thread, stamp, earlier, now, held)
           ? explain_guarded(report, cta.threads[stamp_thread(stamp)], address, thread.stamp(), where, now)
           : explain_guarded(report, thread, address, stamp, earlier_where, earlier))
     return;
