@@ -48,7 +48,9 @@ inline void check(cudaError_t error, const char* what) {
 template <typename T>
 inline constexpr bool kIsBf16Pattern = [] {
   if constexpr (std::is_aggregate_v<T> && sizeof(T) == 2) {
-    return requires(T value) { value.bits = std::uint16_t{}; };
+    return requires(T value) {
+      value.bits = std::uint16_t{};
+    };
   } else {
     return false;
   }

@@ -98,7 +98,8 @@ TEST_CASE("a member template gets the word template, which nvcc does without", "
   const std::string text = emulated(
       "struct S { template <int N, bool B = (N > 2)> __attribute__((always_inline)) int next(int) const; };\n"
       "template <typename T> __global__ void k(T t, T* u) {\n  int i = t.next<3>(1) + u->next<t.limit>(2) + "
-      "t.template next<1>(3);\n  if (t.limit < (i) || t.next(i) < 4) trap();\n  T::next<5>(1);\n  n::next<6>(1);\n}\n");
+      "t.template next<1>(3);\n  if (t.limit < (i) || t.next(i) < 4) trap();\n  T::next<5>(1);\n  "
+      "n::next<6>(1);\n}\n");
   CHECK(contains(text, "T::template next<5>(1);\n  n::next<6>(1);"));
   CHECK(contains(text, "t.template next<3>(1) + u->template next<t.limit>(2) + t.template next<1>(3);"));
   CHECK(contains(text, "if (t.limit < (i) || t.next(i) < 4) trap();"));

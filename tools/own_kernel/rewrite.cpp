@@ -249,8 +249,8 @@ bool follows_type_parameter(const std::string& code, std::size_t at) {
                            code.find("typename " + name + ">") != std::string::npos);
 }
 
-/// `object.function<3>(x)`, `T::function<3>(x)` where the object's type depends on a template parameter: C++ wants a `template`
-/// there, and nvcc does without.
+/// `object.function<3>(x)`, `T::function<3>(x)` where the object's type depends on a template parameter: C++
+/// wants a `template` there, and nvcc does without.
 void add_template_words(const std::string& code, std::vector<Edit>& edits) {
   std::optional<std::set<std::string>> names;
   for (std::size_t at = code.find('<'); at != std::string::npos; at = code.find('<', at + 1)) {
@@ -258,7 +258,9 @@ void add_template_words(const std::string& code, std::vector<Edit>& edits) {
     while (begin > 0 && is_word(code[begin - 1])) --begin;
     if (begin == at || begin < 2) continue;
     const bool is_member = code[begin - 1] == '.' || code.compare(begin - 2, 2, "->") == 0;
-    if (!(is_member || follows_type_parameter(code, begin)) || std::isdigit(static_cast<unsigned char>(code[begin])) != 0) continue;
+    if (!(is_member || follows_type_parameter(code, begin)) ||
+        std::isdigit(static_cast<unsigned char>(code[begin])) != 0)
+      continue;
     const std::size_t end = after_angles(code, at);
     if (end >= code.size() || code[end] != '(') continue;
     if (!names) names = names_of_templates(code);

@@ -1193,8 +1193,7 @@ void wgmma_mma(const char* what, unsigned n, void* registers, std::uint64_t a, c
   if (!first &&
       (instruction.n != n || instruction.types != types || instruction.transposed != transposed ||
        instruction.a_in_registers != (fragment != nullptr) || instruction.a != a || instruction.b != b ||
-       instruction.accumulate != accumulate ||
-       !instruction.where.is_line_of(where))) {
+       instruction.accumulate != accumulate || !instruction.where.is_line_of(where))) {
     fail_divergence(warpgroup, instruction,
                     fmt::format("{}, {}, B {:#x}, {}", shape_text(n, types),
                                 fragment ? std::string("A in registers") : fmt::format("A {:#x}", a), b,

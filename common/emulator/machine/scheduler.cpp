@@ -517,8 +517,7 @@ static std::string lanes_elsewhere(const Cta& cta) {
       if (index >= cta.threads.size()) break;
       const Thread& mate = cta.threads[index];
       if (mate.state != ThreadState::kWaiting) continue;
-      const bool same =
-          mate.wait.kind == WaitKind::kWarp && mate.wait.where.is_line_of(thread.wait.where);
+      const bool same = mate.wait.kind == WaitKind::kWarp && mate.wait.where.is_line_of(thread.wait.where);
       if (same) here.push_back(lane);
       if (same || !(thread.wait.mask >> lane & 1)) continue;
       if (first == nullptr) first = &mate;

@@ -63,5 +63,4 @@ std::string describe_polls(const Gang& gang);
 /// How the neighbours are written of words that are polled and that nobody has changed: lines of a report.
 std::string unset_words(const Gang& gang);
 
-
 }  // namespace emulator

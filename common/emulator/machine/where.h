@@ -34,16 +34,24 @@ class Where {
     where.packed_ = packed;
     return where;
   }
-  std::uint64_t packed() const { return packed_; }
-  const char* file() const { return reinterpret_cast<const char*>(packed_ >> 16); }
-  unsigned line() const { return static_cast<unsigned>(packed_ & 0xffffu); }
+  std::uint64_t packed() const {
+    return packed_;
+  }
+  const char* file() const {
+    return reinterpret_cast<const char*>(packed_ >> 16);
+  }
+  unsigned line() const {
+    return static_cast<unsigned>(packed_ & 0xffffu);
+  }
   /// "steps/02_shared_tile/kernel.cuh:41", or "softmax.cu:41 (in reduce.cuh:12)" where the callers are known:
   /// what a report writes.
   std::string text() const;
   /// The line itself, whoever has called it.
   std::string innermost() const;
   /// Whether both are in one line.
-  bool is_line_of(Where other) const { return packed_ == other.packed_ || innermost() == other.innermost(); }
+  bool is_line_of(Where other) const {
+    return packed_ == other.packed_ || innermost() == other.innermost();
+  }
 
  private:
 #ifdef EMULATOR_PLACES_OF_CALLERS

@@ -70,8 +70,7 @@ std::string short_place(std::string_view path, unsigned line) {
   }
   if (begin == std::string_view::npos) {
     // Another project's: its path as the project gave it, if that is a relative one.
-    const bool is_relative =
-        path.substr(0, 2) == "./" || (!path.empty() && path[0] != '/' && path[0] != '.');
+    const bool is_relative = path.substr(0, 2) == "./" || (!path.empty() && path[0] != '/' && path[0] != '.');
     begin = is_relative ? (path[0] == '.' ? 2 : 0) : path.rfind('/') + 1;
   }
   return fmt::format("{}:{}", path.substr(begin), line);

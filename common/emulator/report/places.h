@@ -17,8 +17,8 @@ std::string short_place(std::string_view path, unsigned line);
 /// numbers.
 std::vector<std::string> lines_of_instruction(std::uintptr_t instruction);
 
-/// "softmax.cu:41 (in reduce.cuh:12)", "softmax.cu:41 (in line 20)": first the outermost line outside headers,
-/// or else the outermost one, then those that are called there. "" where there are no lines.
+/// "softmax.cu:41 (in reduce.cuh:12)", "softmax.cu:41 (in line 20)": first the outermost line outside
+/// headers, or else the outermost one, then those that are called there. "" where there are no lines.
 std::string place_with_callers(const std::vector<std::string>& lines);
 
 }  // namespace emulator

@@ -75,9 +75,7 @@ namespace {
 /// place. PTX ISA, "barrier": warps arrive at a barrier, wherever that is in the source; the lanes of a warp
 /// execute the same one.
 void check_places(const Cta& cta, const char* what, Where where) {
-  const auto elsewhere = [&](const Thread* thread) {
-    return !thread->wait.where.is_line_of(where);
-  };
+  const auto elsewhere = [&](const Thread* thread) { return !thread->wait.where.is_line_of(where); };
   const auto mate_elsewhere = [&](const Thread* thread) {
     return thread->warp() == running_thread().warp() && elsewhere(thread);
   };

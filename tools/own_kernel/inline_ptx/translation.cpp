@@ -233,8 +233,7 @@ std::string Operands::label(const std::string& name) {
 }
 
 std::string translate(const AsmStatement& statement) {
-  const std::string where =
-      "const ::emulator::Where ptx_where = ::emulator::Where::here(); ";
+  const std::string where = "const ::emulator::Where ptx_where = ::emulator::Where::here(); ";
   const std::vector<Piece> pieces = parse_ptx(statement.text);
   if (pieces.empty())
     return "{ __asm__ __volatile__(\"\" ::: \"memory\"); }";  // a word to the compiler alone

@@ -1054,9 +1054,9 @@ bool explain_skipped_waits(Report& report, const Gang& gang, const Thread& threa
   };
   const auto waited_at = [&](Where place) {
     const auto& made = gang.hopper->thread(thread).waits;
-    return place.is_line_of(wait.where) ||
-           std::any_of(made.begin(), made.end(),
-                       [&](const LastWait& other) { return other.where.is_line_of(place); });
+    return place.is_line_of(wait.where) || std::any_of(made.begin(), made.end(), [&](const LastWait& other) {
+             return other.where.is_line_of(place);
+           });
   };
   const std::uint32_t own = waits_there(thread);
   const std::uint32_t first = thread.index / kWarpgroupSize * kWarpgroupSize;
