@@ -169,10 +169,14 @@ class ExampleTest(EmulateTest):
             self.assertEqual(done.returncode, 0, done.stderr)
         return subprocess.run([str(program), *arguments], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, cwd=ROOT)
 
-    def check_right(self, name):
-        done = self.run_example(name, "--seeds", "4", *ARGUMENTS.get(name, []))
+    def check_right(self, name, schedules=("--seeds", "4")):
+        done = self.run_example(name, *schedules, *ARGUMENTS.get(name, []))
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertIn("no rule is broken, and the results are right", done.stdout)
+
+    def check_functions(self, name):
+        """Functions of one thread: a second schedule would compute the same."""
+        self.check_right(name, ("--schedule-seed", "1"))
 
     def check_broken(self, name, definition):
         done = self.run_example(name, *ARGUMENTS.get(name, []), definition=definition)
@@ -203,23 +207,23 @@ class Examples(ExampleTest):
         self.check_right("half_sums")
 
     def test_inline_ptx_of_arithmetic(self):
-        self.check_right("scalar")
+        self.check_functions("scalar")
 
     def test_inline_ptx_of_loads_stores_atomics_and_votes(self):
         self.check_right("memory")
         self.check_broken("memory", "WEAK_FLAG")
 
     def test_functions_of_half_and_bf16(self):
-        self.check_right("narrow")
+        self.check_functions("narrow")
 
     def test_functions_of_floats_in_each_rounding(self):
-        self.check_right("floats")
+        self.check_functions("floats")
 
     def test_functions_of_integers(self):
-        self.check_right("integers")
+        self.check_functions("integers")
 
     def test_conversions_of_fp8(self):
-        self.check_right("fp8")
+        self.check_functions("fp8")
 
     def test_a_tma_transpose(self):
         self.check_right("tma_transpose")

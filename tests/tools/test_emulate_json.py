@@ -1,12 +1,15 @@
 """tools/emulate --json: one document on standard output, whatever happens, and the schema that describes it."""
 import json
 import re
+import site
 import subprocess
 import unittest
 
 from sandbox import ROOT
 from test_emulate import WrittenFile
 import schema  # tools/lib, which sandbox has put on the path
+
+site.main()  # for jsonschema
 
 FILE = r"""#include <cstdio>
 #include <cstring>
