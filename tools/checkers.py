@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Compares the emulator with compute-sanitizer: the broken versions of the kernels in tests/own_kernel under both.
+"""Compares the emulator with compute-sanitizer: the broken versions of the kernels in tests/own_kernel and tests/museum under both.
 
 Usage: tools/checkers.py gpu OUT.json         on a machine with a Hopper GPU: nvcc, then compute-sanitizer's four tools
        tools/checkers.py programs FOLDER      nvcc only, into FOLDER, for `gpu OUT.json --programs FOLDER` on another machine
        tools/checkers.py emulator OUT.json    on any machine: tools/emulate, into the same record
-       tools/checkers.py page [--check]       writes the tables of docs/emulator/compute-sanitizer.md from docs/emulator/checkers_h200.json
+       tools/checkers.py page [--check]       writes the tables of docs/emulator/compute-sanitizer.md and docs/museum from
+                                              docs/emulator/checkers_h200.json
 Options of gpu and emulator: --only NAME (one file, as often as needed), --jobs N, --seconds S (of one run; 20).
 Options of gpu: --total S (after so many seconds nothing more is started; 330), --programs FOLDER (what `programs` has built:
 nvcc is not needed, and versions without a program are left out), --missing (only what the record does not have yet; also of programs,
@@ -34,29 +35,32 @@ import time
 from program import UserError  # and nothing that needs packages: a machine with a GPU may have none
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-EXAMPLES = ROOT / "tests/own_kernel"
-FILES = {path.stem: path for path in sorted(EXAMPLES.glob("**/*.cu"))}
+FOLDERS = [ROOT / "tests/own_kernel", ROOT / "tests/museum"]
+FILES = {path.stem: path for folder in FOLDERS for path in sorted(folder.glob("**/*.cu"))}
 BLACKWELL = {"work_stealing"}  # no Hopper GPU runs these
+ARITHMETIC = {"floats", "fp8", "integers", "narrow", "scalar"}  # tests of single instructions, with no broken version
 RECORD = ROOT / "docs/emulator/checkers_h200.json"
 PAGE = ROOT / "docs/emulator/compute-sanitizer.md"
+MUSEUM = ROOT / "docs/museum"
 TOOLS = ("memcheck", "racecheck", "synccheck", "initcheck")
 FOUND = 86  # compute-sanitizer's exit status when it has reported something
 ARGUMENTS = {"split_k": ["--allow", "co-residency"]}  # of tools/emulate
-NAMES = re.compile(r"(?m)^#(?:ifn?def |(?:el)?if !?defined\()([A-Z_]+)\)?$")
+CONDITIONS = re.compile(r"(?m)^#(?:(?:el)?if|ifn?def) .*$")
+NAMES = re.compile(r"\b(?:ifn?def |defined\()([A-Z_]+)\b")
 
 
 def versions(only):
     """[(file's name, defect or "")], the right version of each file first."""
-    names = [name for name in sorted(FILES) if name not in BLACKWELL]
+    names = [name for name in sorted(FILES) if name not in BLACKWELL | ARITHMETIC]
     for name in only or []:
         if name not in names:
-            raise UserError(f"tests/own_kernel has no {name}.cu.")
+            raise UserError(f"Neither tests/own_kernel nor tests/museum has {name}.cu.")
     found = []
     for name in names:
         if only and name not in only:
             continue
         text = FILES[name].read_text()
-        found += [(name, ""), *((name, defect) for defect in sorted(set(NAMES.findall(text))))]
+        found += [(name, ""), *((name, defect) for defect in sorted(set(NAMES.findall("\n".join(CONDITIONS.findall(text))))))]
     return found
 
 
@@ -111,28 +115,31 @@ class GpuCompiler:
     """nvcc for the files of tests/own_kernel; what tools/emulate --backend gpu calls."""
 
     def __init__(self, scratch):
-        self.nvcc, compiler = find_tools("nvcc", "g++")
-        self.scratch, self.rewriter, self.support = scratch, scratch / "emulate_rewrite", scratch / "gpu.o"
-        sources = ROOT / "tools/own_kernel"
-        subprocess.run([compiler, "-std=c++20", "-O1", sources / "rewrite.cpp", sources / "main.cpp", "-o", self.rewriter], check=True)
-        status, output, _ = self.compile(sources / "gpu.cu", self.support, "-c")
+        self.nvcc = find_tools("nvcc")[0]
+        self.scratch, self.support = scratch, scratch / "gpu.o"
+        self.rewriter = next((path for preset in ("emulator", "gpu")
+                              if (path := ROOT / f"build/{preset}/bin/emulate_rewrite").is_file()), None)
+        if not self.rewriter:
+            raise UserError("There is no emulate_rewrite in build/emulator/bin; tools/emulate builds it.")
+        status, output, _ = self.compile(ROOT / "tools/own_kernel/gpu.cu", self.support, "-c")
         if status:
             raise UserError(f"nvcc: {output.strip()[-400:]}")
 
     def compile(self, source, target, *more):
         return run([self.nvcc, "-std=c++20", "-O3", "-lineinfo", "--expt-relaxed-constexpr", "-gencode=arch=compute_90a,code=sm_90a",
-                    "-I", str(ROOT / "common"), "-I", str(EXAMPLES), *more, str(source), "-o", str(target)], 200)
+                    "-I", str(ROOT / "common"), *(f"-I{folder}" for folder in FOLDERS), *more, str(source), "-o", str(target)], 200)
 
     def build(self, version, folder):
         """The program of a version, or None with what nvcc said."""
         name, defect = version
         source, target = self.scratch / f"{name}-{defect}.cu", program_of(folder, version)
-        done = subprocess.run([self.rewriter, FILES[name], str(FILES[name].relative_to(ROOT)), "gpu"], capture_output=True, text=True,
+        done = subprocess.run([self.rewriter, FILES[name], str(FILES[name].relative_to(ROOT))], capture_output=True, text=True,
                               check=False)
         if done.returncode:
             return None, done.stderr.strip()
         source.write_text(done.stdout)
-        status, output, _ = self.compile(source, target, *([f"-D{defect}"] if defect else []), str(self.support))
+        status, output, _ = self.compile(source, target, f"-I{FILES[name].parent}", *([f"-D{defect}"] if defect else []),
+                                         str(self.support))
         return (target, "") if status == 0 else (None, (output.strip() or "it took more than 200 s")[-400:])
 
 
@@ -272,7 +279,8 @@ def emulator(arguments, record):
         if status == 0:
             return {"verdict": "silent"}
         if status in (1, 3) and report:
-            return {"verdict": "reports", "rule": report[1], "says": report[2][:200]}
+            stricter = {"stricter": True} if "this rule is stricter than the PTX ISA" in output else {}
+            return {"verdict": "reports", "rule": report[1], "says": report[2][:200], **stricter}
         return {"verdict": "error", "says": output.strip()[-200:]}
 
     with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
@@ -331,20 +339,65 @@ def cell(verdict, right):
     return "as the right version" if same else "**yes**"
 
 
+def emulator_cell(row):
+    found = row.get("emulator") or {}
+    if found.get("verdict") != "reports":
+        return "–" if found.get("verdict") == "silent" else "not run"
+    return found["rule"] if found["rule"] == "wrong result" else f"`{found['rule']}`{' (stricter)' if found.get('stricter') else ''}"
+
+
+def is_exhibit(row):
+    return FILES[row["file"]].parent.name == "museum"
+
+
 def table(record):
-    """Lines of Markdown."""
-    by_version = {(row["file"], row["defect"]): row for row in record["rows"]}
+    """Lines of Markdown: the examples' broken versions."""
+    right = {row["file"]: row for row in record["rows"] if not row["defect"]}
     lines = [f"| broken version | the emulator | the GPU alone | {' | '.join(TOOLS)} |", "| --- " * (3 + len(TOOLS)) + "|"]
-    for (name, defect), row in by_version.items():
-        if not defect:
+    for row in record["rows"]:
+        if not row["defect"] or is_exhibit(row):
             continue
-        right = by_version.get((name, ""), {})
-        found = row.get("emulator") or {}
-        rule = f"`{found['rule']}`" if found.get("verdict") == "reports" and found["rule"] != "wrong result" else \
-            "wrong result" if found.get("verdict") == "reports" else "–" if found.get("verdict") == "silent" else "not run"
-        says = explanation(name, defect)
-        lines.append(f"| [{name}](../../{FILES[name].relative_to(ROOT)}) `{defect}`{': ' + says if says else ''} | {rule} | "
-                     + " | ".join(cell(row.get(column), right.get(column)) for column in ("run", *TOOLS)) + " |")
+        name, says = row["file"], explanation(row["file"], row["defect"])
+        cells = [cell(row.get(column), right.get(name, {}).get(column)) for column in ("run", *TOOLS)]
+        lines.append(f"| [{name}](../../{FILES[name].relative_to(ROOT)}) `{row['defect']}`{': ' + says if says else ''} | {emulator_cell(row)} | "
+                     + " | ".join(cells) + " |")
+    return lines
+
+
+def exhibit(record, name):
+    """Lines of Markdown: what each version of an exhibit shows."""
+    right = next((row for row in record["rows"] if (row["file"], row["defect"]) == (name, "")), {})
+    lines = [f"| version | the emulator | an H200 alone | {' | '.join(TOOLS)} |", "| --- " * (3 + len(TOOLS)) + "|"]
+    for defect in [version[1] for version in versions([name]) if version[1]]:
+        row = row_of(record, name, defect)
+        cells = [cell(row.get(column), right.get(column)) for column in ("run", *TOOLS)]
+        lines.append(f"| `{defect}`: {explanation(name, defect)} | {emulator_cell(row)} | " + " | ".join(cells) + " |")
+    return lines
+
+
+SECTION = re.compile(r"(?ms)^## ([^\n]+)\n(.*?)(?=^## |\Z)")
+EXHIBIT = re.compile(r"<!-- checkers: exhibit (\w+) -->")
+
+
+def exhibits(record):
+    """Lines of Markdown: every exhibit, where it was reported, and who says something of it."""
+    right = {row["file"]: row for row in record["rows"] if not row["defect"]}
+    lines = ["| exhibit | reported in | the emulator | an H200 alone | compute-sanitizer |", "| --- | --- | --- | --- | --- |"]
+    for path in sorted(MUSEUM.glob("*.md")):
+        for title, text in SECTION.findall(path.read_text()):
+            if not (found := EXHIBIT.search(text)):
+                continue
+            anchor = re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-")
+            source = re.search(r"\[[^\]]+\]\(https://[^)]+\)", text)
+            rows = [row_of(record, *version) for version in versions([found[1]]) if version[1]]
+            rules_ = dict.fromkeys(emulator_cell(row) for row in rows)
+            alone = dict.fromkeys(cell(row.get("run"), None) for row in rows)
+            cells = {tool: {cell(row.get(tool), right.get(row["file"], {}).get(tool)) for row in rows} for tool in TOOLS}
+            tools = [tool if "**yes**" in found_ else f"{tool}, also of the right version" for tool, found_ in cells.items()
+                     if found_ & {"**yes**", "as the right version"}]
+            silent = "not run" if any("not run" in found_ for found_ in cells.values()) else "–"
+            lines.append(f"| [{title}]({path.name}#{anchor}) | {source[0] if source else ''} | {', '.join(rules_)} | {', '.join(alone)} | "
+                         f"{', '.join(tools) or silent} |")
     return lines
 
 
@@ -363,17 +416,28 @@ def share(verdicts):
 
 def counts(record):
     """One line for each tool: of how many broken versions it says something that it does not say of the right one."""
-    broken = [row for row in record["rows"] if row["defect"]]
     right = {row["file"]: row for row in record["rows"] if not row["defect"]}
-    lines = ["| | reports a broken version | reports a right version |", "| --- | --- | --- |"]
+    broken = [[row for row in record["rows"] if row["defect"] and is_exhibit(row) == of_museum] for of_museum in (False, True)]
+    lines = ["| | reports a broken example | reports a broken exhibit | reports a right version |", "| --- | --- | --- | --- |"]
     for column in ("emulator", *TOOLS):
         alarms = [row[column]["verdict"] == "reports" for row in right.values() if row.get(column)]
-        found = share(reported(row, right.get(row["file"], {}), column) for row in broken)
-        lines.append(f"| {'the emulator' if column == 'emulator' else column} | {found} | {share(alarms)} |")
-    any_tool = [any(verdicts) for row in broken
-                if None not in (verdicts := [reported(row, right.get(row["file"], {}), tool) for tool in TOOLS])]
-    seen = [row["run"]["verdict"] != "right" for row in broken if row.get("run")]
-    return [*lines, f"| any of the four tools | {share(any_tool)} | |", f"| the result on the GPU, or a hang | {share(seen)} | |"]
+        found = [share(reported(row, right.get(row["file"], {}), column) for row in rows) for rows in broken]
+        lines.append(f"| {'the emulator' if column == 'emulator' else column} | {' | '.join(found)} | {share(alarms)} |")
+    any_tool = [share([any(verdicts) for row in rows
+                       if None not in (verdicts := [reported(row, right.get(row["file"], {}), tool) for tool in TOOLS])]) for rows in broken]
+    seen = [share([row["run"]["verdict"] != "right" for row in rows if row.get("run")]) for rows in broken]
+    return [*lines, f"| any of the four tools | {' | '.join(any_tool)} | |", f"| the result on the GPU, or a hang | {' | '.join(seen)} | |"]
+
+
+def summary(record):
+    """One sentence on the exhibits."""
+    right = {row["file"]: row for row in record["rows"] if not row["defect"]}
+    rows = [row for row in record["rows"] if row["defect"] and is_exhibit(row)]
+    seen = share([row["run"]["verdict"] != "right" for row in rows if row.get("run")])
+    found = [share([any(verdicts) for row in rows if None not in (verdicts := [reported(row, right.get(row["file"], {}), tool) for tool in tools])])
+             for tools in (["emulator"], TOOLS)]
+    return [f"In one run on an H200, {seen} broken versions went wrong. compute-sanitizer's four tools reported {found[1]}. The emulator reports "
+            f"{found[0]}."]
 
 
 def rules(record):
@@ -398,17 +462,17 @@ def page(check):
     record = load(RECORD)
     if not record["rows"]:
         raise UserError(f"there is no {RECORD.relative_to(ROOT)}; tools/checkers.py gpu and emulator make it.")
-    text = PAGE.read_text()
-    for name, lines in (("counts", counts(record)), ("rules", rules(record)), ("table", table(record))):
-        block = re.compile(rf"(<!-- checkers: {name} -->\n).*?(<!-- /checkers -->)", re.S)
-        if len(block.findall(text)) != 1:
-            raise UserError(f"{PAGE.relative_to(ROOT)} has no one place '<!-- checkers: {name} -->'.")
-        text = block.sub(lambda match, lines=lines: match[1] + "\n" + "\n".join(lines) + "\n\n" + match[2], text)
-    if text == PAGE.read_text():
-        return 0
-    if check:
-        raise UserError(f"{PAGE.relative_to(ROOT)} is not what the record says; tools/checkers.py page writes it.")
-    write_whole(PAGE, text)
+    made = {"counts": counts, "rules": rules, "table": table, "exhibits": exhibits, "summary": summary}
+    block = re.compile(r"(<!-- checkers: (\w+) ?(\w*) -->\n).*?(<!-- /checkers -->)", re.S)
+    for path in [PAGE, *sorted(MUSEUM.glob("*.md"))]:
+        before = path.read_text()
+        text = block.sub(lambda match: "\n".join([match[1], *(exhibit(record, match[3]) if match[2] == "exhibit" else made[match[2]](record)),
+                                                  "", match[4]]), before)
+        if text == before:
+            continue
+        if check:
+            raise UserError(f"{path.relative_to(ROOT)} is not what the record says; tools/checkers.py page writes it.")
+        write_whole(path, text)
     return 0
 
 

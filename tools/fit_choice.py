@@ -20,12 +20,14 @@ import pathlib
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "lib"))
-import program  # noqa: F401 (first, for Ctrl-C)
+import program  # first, for Ctrl-C
 import argparse
 import lzma
 import re
 import subprocess
 import tempfile
+
+from program import UserError
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 MEASURED = {"h200": ROOT / "docs/results/plans_h200.txt.xz", "h100": ROOT / "docs/results/plans_h100.txt.xz"}
@@ -250,11 +252,11 @@ def main():
     try:
         import numpy
     except ImportError as error:
-        sys.exit(f"error: {error}; python3 -m pip install numpy")
+        raise UserError(f"{error}; python3 -m pip install numpy installs it.") from None
     plans = Plans(numpy)
     if arguments.check:
         check(numpy, plans)
-        return
+        return 0
     network = fit(numpy, plans, numpy.arange(len(plans.starts)), HIDDEN, show)
     show(None)
     LEARNED.write_text(header(network, plans.names))
@@ -262,7 +264,8 @@ def main():
     for card in MEASURED:
         print(f"{card}: the choice takes {100 * loss(numpy, plans, said, card):.2f} % longer than the fastest plan, "
               "on the measured shapes that it learned from")
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(program.run("tools/fit_choice.py", main))

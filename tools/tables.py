@@ -25,6 +25,8 @@ NAME is
                (only=22_peak, default: the steps)
   measuring    one row a way of timing of a record of tools/measuring (only=zeros,first_launch,...; default: all), then
                what this project's harness measured at the same shapes
+  energy       one row a shape of a sustained record: energy of a launch and of one operation, for each contestant, and the
+               speed of each step relative to cuBLASLt; at the end its geometric mean (default: only=step,cublaslt_best,ceiling)
   conditions   one row a shape: clocks, power, temperature, throttling while it was timed
 mode=burst|sustained picks the part of a record of the suite.
 only=01,03:64,baseline,ceiling,step picks contestants by number, name, variant or kind; the order is the record's.
@@ -73,7 +75,7 @@ from blocks import markdown
 from numbers_of_records import joules, make_number, picojoules, significant
 from populations import WORST, bound, bounds, geometric_mean, population, summary
 from program import UserError
-from record_rules import identity, median_interval
+from record_rules import geometric_mean as mean_with_interval, identity, median_interval
 from records import (MODES, ROOT, default_shape, find_shape, load, load_record, mode_text, nearest, paired, pretty_name,
                      pretty_shape, read_text, relative, selected)
 from steps import builds_on, descriptions, steps
@@ -144,7 +146,7 @@ TILE_NAMES = {"14": "32x128", "151": "96x192", "200": "176x64", "457": "192x88",
               "393": "128x8", "394": "128x16", "336": "64x248", "170": "120x64", "33": "128x96", "217": "216x64", "135": "80x128", "402": "128x104", "406": "128x144", "330": "64x200", "323": "64x136", "320": "64x104", "318": "64x80", "227": "240x128", "216": "208x192", "215": "208x128", "195": "160x256", "193": "160x64", "167": "112x256", "145": "88x192", "104": "56x64", "395": "128x24", "396": "128x40", "398": "128x56", "400": "128x80", "401": "128x88", "404": "128x120",
               "405": "128x136", "408": "128x168", "409": "128x176", "410": "128x184", "411": "128x200",
               "412": "128x208", "413": "128x216", "415": "128x232", "416": "128x240", "417": "128x248",
-              "419": "128x272", "421": "128x288", "423": "128x304", "448": "192x8", "449": "192x16", "450": "192x24",
+              "419": "128x272", "421": "128x288", "423": "128x304", "448": "192x8", "247": "320x64", "333": "64x224", "347": "64x352", "449": "192x16", "450": "192x24",
               "455": "192x72", "456": "192x80", "458": "192x96", "459": "192x104", "460": "192x112", "463": "192x144",
               "467": "192x176", "470": "192x208", "486": "256x8", "490": "256x48", "495": "256x96", "497": "256x112", "498": "256x120",
               "499": "256x136", "500": "256x144", "501": "256x152", "502": "256x160", "548": "384x104",
@@ -387,6 +389,37 @@ def measuring_table(run, path, options, document):
             f"{first['date'][:10]}, commit {first['commit']}; from `{relative(path)}`."]
 
 
+def energy_table(record, path, options, document):
+    options = {"only": "step,cublaslt_best,ceiling", **options}
+    columns = []
+    for shape in record["shapes"]:
+        known = [identity(column) for column in columns]
+        columns += [one for one in pick(shape["contestants"], options) if identity(one) not in known]
+    steps_ = [one for one in columns if one["kind"] == "step"]
+    columns = [*steps_, *(one for one in columns if one["kind"] != "step")]
+    rows, ratios = [], {identity(one): [] for one in steps_}
+    for shape in record["shapes"]:
+        found = {identity(one): one for one in shape["contestants"]}
+        limited = "power_cap" in shape["conditions"]["throttle_reasons"]
+        row = [pretty_shape(shape), *seen(shape["conditions"])]
+        for column in columns:
+            here = found.get(identity(column))
+            if column["kind"] == "step":
+                row.append(f"{interval(here['to_cublaslt'])} {here['verdict']}" if here else "–")
+                ratios[identity(column)] += [here["to_cublaslt"]] if here else []
+            row += [significant(1000 * joules(shape, here, record)), significant(picojoules(shape, here, record))] if here and limited else ["–", "–"]
+        rows.append(row)
+    mean, headings, right = ["**geometric mean**", "", ""], ["M×N×K", "SM clock (MHz)", "power (W)"], [False, True, True]
+    for column in columns:
+        mean += [f"**{interval(mean_with_interval(ratios[identity(column)]))}**"] if column["kind"] == "step" else []
+        mean += ["", ""]
+        headings += [f"{linked_name(column, document)}, × cuBLASLt [95 %]"] if column["kind"] == "step" else []
+        headings += [f"{column['name'][:2] if column['kind'] == 'step' else pretty_name(column)}, mJ per launch", "pJ per operation"]
+        right += [False, True, True] if column["kind"] == "step" else [True, True]
+    return markdown(headings, right, rows + [mean]) + caption(record, path, "Energy per launch and per operation, where the power limit "
+                                                              "was reached; ")
+
+
 def conditions_table(record, path, options, document):
     rows = []
     for shape in record["shapes"]:
@@ -424,7 +457,7 @@ def counters_table(record, path, options, document):
             f"{record['date'][:10]}, commit {record['commit']}; from `{relative(path)}`."]
 
 
-TABLES = {"contestants": contestants_table, "shapes": shapes_table, "choices": choices_table, "conditions": conditions_table,
+TABLES = {"contestants": contestants_table, "shapes": shapes_table, "choices": choices_table, "conditions": conditions_table, "energy": energy_table,
           "counters": counters_table, "population": population_table, "bound": bound_table, "suite": suite_table, "measuring": measuring_table, "course": course_table}
 KINDS = {"suite", "measuring", "counters"}  # tables that have a kind of record of their own
 # Made by a tool of their own; a page may be written before the machine was there to make them.

@@ -87,6 +87,23 @@ TEST_CASE("inline PTX becomes calls, with the operands of its statement", "[emul
   CHECK(contains(text, "\n# 4 \"k.cu\"\n\n  p[0] = x;"));
 }
 
+TEST_CASE("operands without a comma between them are two, as nvcc takes them", "[emulator]") {
+  const std::string text = emulated(
+      "__global__ void k(unsigned x) { asm(\"add.u32 %0, %1, %2;\" : \"=r\"(x) : \"r\"(x)\n \"n\"(7)); }\n");
+  CHECK(contains(text, "auto ptx_1 = ::inline_ptx::as<::inline_ptx::u32>(x);"));
+  CHECK(contains(text, "constexpr auto ptx_2 = ::inline_ptx::immediate(7);"));
+}
+
+TEST_CASE("a member template gets the word template, which nvcc does without", "[emulator]") {
+  const std::string text = emulated(
+      "struct S { template <int N, bool B = (N > 2)> __attribute__((always_inline)) int next(int) const; };\n"
+      "template <typename T> __global__ void k(T t, T* u) {\n  int i = t.next<3>(1) + u->next<t.limit>(2) + "
+      "t.template next<1>(3);\n  if (t.limit < (i) || t.next(i) < 4) trap();\n  T::next<5>(1);\n  n::next<6>(1);\n}\n");
+  CHECK(contains(text, "T::template next<5>(1);\n  n::next<6>(1);"));
+  CHECK(contains(text, "t.template next<3>(1) + u->template next<t.limit>(2) + t.template next<1>(3);"));
+  CHECK(contains(text, "if (t.limit < (i) || t.next(i) < 4) trap();"));
+}
+
 TEST_CASE("an instruction that the emulator has not ends the run where it is reached", "[emulator]") {
   CHECK(contains(
       emulated("__global__ void k() { int x; asm(\"vset4.u32.u32.eq %0, 1, 2, 3;\" : \"=r\"(x)); }\n"),

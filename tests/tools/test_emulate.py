@@ -131,10 +131,10 @@ ARGUMENTS = {"split_k": ["--allow", "co-residency"]}
 UNNOTICED = {("softmax", "NO_NEUTRAL")}  # the value of a register: docs/emulator/bring-your-own-kernel.md
 
 
-def emulate(file, *arguments):
+def emulate(file, *arguments, **variables):
     """Runs tools/emulate on this repository's build for the emulator."""
     return subprocess.run([str(ROOT / "tools/emulate"), str(file), *arguments], stdin=subprocess.DEVNULL, capture_output=True,
-                          text=True, check=False, cwd=ROOT)
+                          text=True, check=False, cwd=ROOT, env={**os.environ, **variables})
 
 
 def masked(report):
@@ -147,16 +147,34 @@ class EmulateTest(unittest.TestCase):
         if pathlib.Path(os.environ.get("GEMM_STEPS_BUILD", ROOT / "build/emulator")) != ROOT / "build/emulator":
             self.skipTest("tools/emulate uses build/emulator, and these tests are of another build")
 
+
+class ExampleTest(EmulateTest):
+    """Compiles with emulate-cc and runs the program, as tools/emulate does after it has seen that the build is up to date."""
+
+    def setUp(self):
+        super().setUp()
+        self.programs = pathlib.Path(tempfile.mkdtemp(prefix="gemm-steps-test."))
+        self.addCleanup(shutil.rmtree, self.programs)
+
+    def run_example(self, name, *arguments, definition=None):
+        program = self.programs / f"{name}-{definition}"
+        if not program.exists():
+            command = [ROOT / "tools/own_kernel/emulate-cc", EXAMPLES[name], "-o", program, "--name", EXAMPLES[name].relative_to(ROOT), "--kit",
+                       ROOT / "build/emulator/emulate/kit", *(["-D", definition] if definition else [])]
+            done = subprocess.run(list(map(str, command)), stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, cwd=ROOT)
+            self.assertEqual(done.returncode, 0, done.stderr)
+        return subprocess.run([str(program), *arguments], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, cwd=ROOT)
+
     def check_right(self, name):
-        done = emulate(EXAMPLES[name], "--seeds", "4", *ARGUMENTS.get(name, []))
+        done = self.run_example(name, "--seeds", "4", *ARGUMENTS.get(name, []))
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertIn("no rule is broken, and the results are right", done.stdout)
 
     def check_broken(self, name, definition):
-        done = emulate(EXAMPLES[name], "-D", definition, *ARGUMENTS.get(name, []))
+        done = self.run_example(name, *ARGUMENTS.get(name, []), definition=definition)
         self.assertEqual(done.returncode, 1 if BROKEN[name, definition] == "wrong result" else 3, done.stdout + done.stderr)
         self.assertRegex(done.stderr, rf"(?m)^({BROKEN[name, definition]})")
-        self.assertRegex(done.stderr, r"\n  again    --schedule-seed \d+ --completion \w+ --sms 4\n")
+        self.assertRegex(done.stderr, r"\n  again    --schedule-seed \d+ --completion \w+ --sms 4( --allow co-residency)?\n")
         return done.stderr
 
     def check_quoted(self, rule, report):
@@ -166,11 +184,12 @@ class EmulateTest(unittest.TestCase):
         self.assertEqual(masked(quoted), [line for line in masked(report) if line in masked(quoted)])
 
 
-class Examples(EmulateTest):
+class Examples(ExampleTest):
     def test_inline_ptx_of_a_hopper_gemm_in_a_header(self):
         self.check_right("ring")
         report = self.check_broken("ring", "NO_FENCE")
-        self.assertRegex(report, r"  store    cp\.async\.bulk\.tensor\.2d\.\S+ at tests/own_kernel/inline_ptx/ring\.cuh:\d+ by thread")
+        folder = "tests/own_kernel/inline_ptx"
+        self.assertRegex(report, rf"  store    cp\.async\.bulk\.tensor\.2d\.\S+ at {folder}/ring\.cuh:\d+ \(in {folder}/wrappers\.cuh:\d+\) by thread")
 
     def test_inline_ptx_of_an_ampere_gemm(self):
         self.check_right("ampere")
@@ -211,7 +230,7 @@ class Examples(EmulateTest):
         self.check_broken("cluster_ring", "OWN_EMPTY_ONLY")
 
     def test_a_ring_as_in_step_11_and_its_speed(self):
-        done = emulate(EXAMPLES["tma_ring"], "--seeds", "4")
+        done = self.run_example("tma_ring", "--seeds", "4")
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         speed, tiles = re.search(r"(?m)^(\d+) k-tiles per second of CPU time: (\d+) in [\d.]+ s of launches$", done.stdout).groups()
         self.assertEqual(int(tiles), 6 * 4 * 9)
@@ -300,7 +319,7 @@ class Examples(EmulateTest):
     def test_split_k_behind_a_semaphore(self):
         self.check_right("split_k")
         self.check_broken("split_k", "RELAXED_RELEASE")
-        done = emulate(EXAMPLES["split_k"])
+        done = self.run_example("split_k")
         self.assertEqual(done.returncode, 3, done.stdout + done.stderr)
         self.assertRegex(done.stderr, "^co-residency: a CTA waits for (CTAs that have not started|another CTA of the grid)")
 
@@ -342,7 +361,7 @@ class Examples(EmulateTest):
             with self.subTest(name=name, definition=definition):
                 self.check_broken(name, definition)
         for name, definition in UNNOTICED:
-            self.assertEqual(emulate(EXAMPLES[name], "-D", definition).returncode, 0)
+            self.assertEqual(self.run_example(name, definition=definition).returncode, 0)
 
 
 class WrittenFile(EmulateTest):
@@ -358,10 +377,11 @@ class WrittenFile(EmulateTest):
         key = hashlib.sha256(f"{self.folder.resolve()}/own.cu \n".encode()).hexdigest()[:8]
         return ROOT / f"build/emulator/emulate/own-{key}"
 
-    def emulate(self, text, *arguments):
+    def emulate(self, text, *arguments, case=""):
+        """`case`: what the file's host code finds in CASE, so that one compilation serves several runs."""
         file = self.folder / "own.cu"
         file.write_text(text)
-        return emulate(file, *arguments)
+        return emulate(file, *arguments, CASE=case)
 
 
 class OwnKernels(WrittenFile):
@@ -375,10 +395,10 @@ class OwnKernels(WrittenFile):
         return lines[0].removeprefix("tools/emulate: error: ")
 
     def test_an_instruction_that_is_not_known_is_named_where_it_is_reached(self):
-        text = '__global__ void k(int x) { if (x) asm("vset4.u32.u32.eq %0, %0, 1, 2;" : "+r"(x)); }\nint main() { k<<<1, 1>>>(ARGUMENT); }\n'
-        done = self.emulate(text, "-D", "ARGUMENT=0")
+        text = '__global__ void k(int x) { if (x) asm("vset4.u32.u32.eq %0, %0, 1, 2;" : "+r"(x)); }\nint main(int count, char**) { k<<<1, 1>>>(count - 1); }\n'
+        done = self.emulate(text)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-        done = self.emulate(text, "-D", "ARGUMENT=1")
+        done = self.emulate(text, "--", "reached")
         self.assertEqual(done.returncode, 3, done.stdout + done.stderr)
         self.assertIn("inline-ptx: the emulator has no inline PTX like 'vset4.u32.u32.eq'\n  where    own.cu:1\n", done.stderr)
 
@@ -454,28 +474,28 @@ class OwnKernels(WrittenFile):
                          "own.cu:2: the emulator has no __isGlobal.")
 
     def test_an_index_outside_a_shared_array_is_reported(self):
-        text = ("__global__ void k(int* out, int first, int last) {\n  __shared__ int row[16];\n"
+        text = ("#include <cstdlib>\n__global__ void k(int* out, int first, int last) {\n  __shared__ int row[16];\n"
                 "  for (int i = first + threadIdx.x; i <= last; i += 32) row[i] = 1;\n  __syncthreads();\n"
                 "  out[threadIdx.x] = row[threadIdx.x % 16];\n}\n"
-                "void check_kernel(emulate::Run& run) { k<<<1, 32>>>(run.buffer<int>(\"out\", 32), FIRST, LAST); }\n")
+                "int main(int, char** argv) {\n  int* out;\n  cudaMalloc(&out, 128);\n  k<<<1, 32>>>(out, atoi(argv[1]), atoi(argv[2]));\n  return 0;\n}\n")
         for first, last, said in ((0, 16, "4 bytes past the end of __shared__ row (64 bytes)"),
                                   (-1, 15, "4 bytes before __shared__ row (64 bytes)")):
-            done = self.emulate(text, f"-DFIRST={first}", f"-DLAST={last}")
+            done = self.emulate(text, "--", str(first), str(last))
             self.assertEqual(done.returncode, 3, done.stdout + done.stderr)
-            self.assertIn("shared-out-of-bounds: a write of 4 bytes lies outside a __shared__ variable\n  where    own.cu:3", done.stderr)
+            self.assertIn("shared-out-of-bounds: a write of 4 bytes lies outside a __shared__ variable\n  where    own.cu:4", done.stderr)
             self.assertIn(f"  address  {said}", done.stderr)
-        done = self.emulate(text, "-DFIRST=0", "-DLAST=15")
+        done = self.emulate(text, "--", "0", "15")
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
 
     def test_a_map_in_another_layout_is_refused_in_one_sentence(self):
-        text = ("#include <cuda.h>\n__global__ void k(CUtensorMap) {}\nvoid check_kernel(emulate::Run& run) {\n"
-                "  const cuuint64_t extent[] = {8, 4, 2, 2}, stride[] = {STRIDE, 1024, 2048};\n"
+        text = ("#include <cstdlib>\n#include <cuda.h>\n__global__ void k(CUtensorMap) {}\nint main(int, char** argv) {\n  void* in;\n"
+                "  cudaMalloc(&in, 8192);\n  const cuuint64_t extent[] = {8, 4, 2, 2}, stride[] = {(cuuint64_t)atoi(argv[1]), 1024, 2048};\n"
                 "  const cuuint32_t box[] = {8, 4, 16, 1}, steps[] = {1, 1, 1, 1};\n  CUtensorMap map;\n"
-                "  cuTensorMapEncodeTiled(&map, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, 4, run.buffer<short>(\"in\", 4096), extent, stride, box,\n"
+                "  cuTensorMapEncodeTiled(&map, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, 4, in, extent, stride, box,\n"
                 "      steps, CU_TENSOR_MAP_INTERLEAVE_32B, CU_TENSOR_MAP_SWIZZLE_32B, CU_TENSOR_MAP_L2_PROMOTION_NONE,\n"
                 "      CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);\n  k<<<1, 1>>>(map);\n}\n")
-        self.assertEqual(self.emulate(text, "-DSTRIDE=256").returncode, 0)
-        done = self.emulate(text, "-DSTRIDE=272")
+        self.assertEqual(self.emulate(text, "--", "256").returncode, 0)
+        done = self.emulate(text, "--", "272")
         self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
         self.assertIn("error: cuTensorMapEncodeTiled: the stride of dimension 1 of a tensor with slices of 32 bytes is 272 bytes; it must be "
                       "a multiple of 32", done.stderr)
@@ -490,54 +510,58 @@ class OwnKernels(WrittenFile):
 
     def test_host_code_that_never_ends_is_stopped(self):
         beside = "run for more than 0.2 s outside its launches"
-        for loop, said in (("while (true) {\n  }", {beside}), ("while (*seen == 0) usleep(1000);", {beside}),
+        text = ("#include <cstring>\n#include <unistd.h>\n__global__ void k() {\n  volatile int i = 0;\n  while (i < 20000) i = i + 1;\n}\n"
+                "static volatile int number;\nint main(int, char** argv) {\n  volatile int* seen = &number;\n  k<<<1, 32>>>();\n"
+                "  if (!strcmp(argv[1], \"polls\")) while (*seen == 0) usleep(1000);\n"
+                "  if (!strcmp(argv[1], \"launches\")) while (true) k<<<1, 32>>>();\n  while (true) {\n  }\n}\n")
+        for loop, said in (("spins", {beside}), ("polls", {beside}),
                            # Between 4 s of launches a busy machine may spend 0.2 s as well.
-                           ("while (true) k<<<1, 32>>>();", {beside, "launched kernels for more than 4 s"})):
-            done = self.emulate("#include <unistd.h>\n__global__ void k() {\n  volatile int i = 0;\n"
-                                "  while (i < 20000) i = i + 1;\n}\nstatic volatile int number;\n"
-                                "void check_kernel(emulate::Run& run) {\n  volatile int* seen = &number;\n  (void)seen;\n"
-                                f"  k<<<1, 32>>>();\n  {loop}\n}}\n", "--seconds", "0.2")
+                           ("launches", {beside, "launched kernels for more than 4 s"})):
+            done = self.emulate(text, "--seconds", "0.2", "--", loop)
             self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
             self.assertIn(done.stderr, {f"error: the host code has {one} and seems not to end; --seconds allows more\n"
                                         for one in said})
 
     def test_what_a_line_that_updates_lacks(self):
         """A reduction lacks a barrier where its reader writes elsewhere; a histogram lacks an atomic, as its reader writes there."""
-        check = "void check_kernel(emulate::Run& run) { k<<<1, 256>>>(run.buffer<int>(\"out\", 256)); }\n"
-        for body, said in (("for (int n = 128; n > 0; n /= 2)\n    if (t < n) s[t] += s[t + n];\n", "a barrier between the reads and the writes at "
-                            "own.cu:6: thread "),
-                           ("\n  s[t] = s[(t + 1) % 256];\n", "a barrier between the reads and the writes at own.cu:6: thread "),
-                           ("\n  s[t / 8] += t;\n", "an atomic at own.cu:6 (atomicAdd, for example)")):
-            done = self.emulate("__global__ void k(int* out) {\n  __shared__ int s[256];\n  const int t = threadIdx.x;\n"
-                                f"  s[t] = t; __syncthreads();\n  {body}  out[t] = s[t];\n}}\n{check}")
+        kernel = ("__global__ void k%d(int* out) {\n  __shared__ int s[256];\n  const int t = threadIdx.x;\n"
+                  "  s[t] = t; __syncthreads();\n  %s  out[t] = s[t];\n}\n")
+        bodies = ("for (int n = 128; n > 0; n /= 2)\n    if (t < n) s[t] += s[t + n];\n", "\n  s[t] = s[(t + 1) % 256];\n", "\n  s[t / 8] += t;\n")
+        text = ("".join(kernel % one for one in enumerate(bodies)) + "int main(int count, char**) {\n  int* out;\n  cudaMalloc(&out, 1024);\n"
+                "  (count == 1 ? k0 : count == 2 ? k1 : k2)<<<1, 256>>>(out);\n  return 0;\n}\n")
+        for number, said in enumerate(("a barrier between the reads and the writes at own.cu:%d: thread ",
+                                       "a barrier between the reads and the writes at own.cu:%d: thread ",
+                                       "an atomic at own.cu:%d (atomicAdd, for example)")):
+            done = self.emulate(text, "--", *["one more"] * number)
             self.assertEqual(done.returncode, 3, done.stderr)
-            self.assertIn(f"\n  missing  {said}", done.stderr)
+            self.assertIn(f"\n  missing  {said % (6 + 8 * number)}", done.stderr)
 
     def test_a_kernel_that_touches_the_hosts_memory_is_reported(self):
+        pointers = (("(int*)malloc(256)", "bytes that host code has allocated"), ("new int[64]", "bytes into 256 bytes that host code"),
+                    ("v.data()", "bytes that host code has allocated"), ("local", "a variable on the host's stack"), ("device", ""), ("pinned", ""))
         text = ("#include <cstdlib>\n#include <vector>\nstruct Parameters { int* x; int table[4]; };\n"
                 "__global__ void k(Parameters p) {\n  p.x[threadIdx.x] = p.table[threadIdx.x % 4];\n}\n"
-                "int main() {\n  std::vector<int> v(64);\n  int local[64];\n  Parameters p{nullptr, {1, 2, 3, 4}};\n  (void)local;\n"
-                "  %s;\n  k<<<1, 64>>>(p);\n  return cudaDeviceSynchronize() == cudaSuccess ? 0 : 1;\n}\n")
-        for pointer, said in (("p.x = (int*)malloc(256)", "bytes that host code has allocated"), ("p.x = new int[64]", "bytes into 256 bytes that host code"),
-                              ("p.x = v.data()", "bytes that host code has allocated"), ("p.x = local", "a variable on the host's stack")):
-            done = self.emulate(text.replace("%s", pointer))
-            self.assertEqual(done.returncode, 3, pointer + done.stdout + done.stderr)
-            self.assertRegex(done.stderr, rf"(?m)^global-out-of-bounds: a kernel makes a write of 4 bytes in the host's memory\n  where    own.cu:5\n"
-                                          rf"  by .*\n  address  .*{said}")
-        for pointer in ("cudaMalloc(&p.x, 256)", "cudaMallocHost(&p.x, 256)"):
-            done = self.emulate(text.replace("%s", pointer))
-            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+                "int main(int, char** argv) {\n  std::vector<int> v(64);\n  int local[64];\n  Parameters p{nullptr, {1, 2, 3, 4}};\n"
+                "  int *device, *pinned;\n  cudaMalloc(&device, 256);\n  cudaMallocHost(&pinned, 256);\n  switch (atoi(argv[1])) {\n"
+                + "".join(f"    case {number}: p.x = {pointer}; break;\n" for number, (pointer, _) in enumerate(pointers)) +
+                "  }\n  k<<<1, 64>>>(p);\n  return cudaDeviceSynchronize() == cudaSuccess ? 0 : 1;\n}\n")
+        for number, (pointer, said) in enumerate(pointers):
+            done = self.emulate(text, "--", str(number))
+            self.assertEqual(done.returncode, 3 if said else 0, pointer + done.stdout + done.stderr)
+            if said:
+                self.assertRegex(done.stderr, rf"(?m)^global-out-of-bounds: a kernel makes a write of 4 bytes in the host's memory\n  where    own.cu:5\n"
+                                              rf"  by .*\n  address  .*{said}")
 
     def test_managed_memory_is_for_both_sides(self):
-        text = ("#include <cstdio>\n__global__ void add(int n, float* x, float* y) {\n"
-                "  for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += blockDim.x * gridDim.x) y[i] = x[i] + y[i];\n}\n"
-                "int main() {\n  const int n = 1000;\n  float *x, *y;\n  cudaMallocManaged(&x, n * sizeof(float));\n"
+        text = ("#include <cstdio>\n__global__ void add(int n, int before, float* x, float* y) {\n"
+                "  for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += blockDim.x * gridDim.x) y[i - before] = x[i] + y[i];\n}\n"
+                "int main(int count, char**) {\n  const int n = 1000, before = 2 * (count - 1);\n  float *x, *y;\n  cudaMallocManaged(&x, n * sizeof(float));\n"
                 "  cudaMallocManaged(&y, n * sizeof(float));\n  for (int i = 0; i < n; i++) {\n    x[i] = 1;\n    y[i] = 2;\n  }\n"
-                "  add<<<3, 256>>>(n, x, y);\n  cudaDeviceSynchronize();\n  int wrong = 0;\n"
+                "  add<<<3, 256>>>(n, before, x, y);\n  cudaDeviceSynchronize();\n  int wrong = 0;\n"
                 "  for (int i = 0; i < n; i++) wrong += y[i] != 3;\n  cudaFree(x);\n  cudaFree(y);\n  return wrong != 0;\n}\n")
         done = self.emulate(text)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-        done = self.emulate(text.replace("y[i] = x[i]", "y[i - 2] = x[i]"))
+        done = self.emulate(text, "--", "shifted")
         self.assertEqual(done.returncode, 3, done.stdout + done.stderr)
 
     def test_how_a_file_may_be_written(self):
@@ -552,42 +576,42 @@ class OwnKernels(WrittenFile):
         self.assertEqual((done.returncode, done.stderr), (2, "tools/emulate: error: the file's name contains a line break; "
                                                              "give it another name.\n"))
 
-    def test_the_kit_is_made_again(self):
-        folder = ROOT / "build/emulator/emulate"
-        kit, kept = folder / "kit", folder / "kit.kept"
-        kit.rename(kept)
-        self.addCleanup(lambda: kept.unlink(missing_ok=True) if kit.exists() else kept.rename(kit))
-        done = self.emulate("__global__ void k() {}\nint main() { k<<<1, 1>>>(); return 0; }\n")
-        self.assertEqual(done.returncode, 0, done.stderr)
+    ENDINGS = ("exit(0);", "if (runs == 1) exit(5); exit(0);", "if (runs == 1) abort(); exit(0);", "std::thread([] { exit(0); }).join();", "throw 42;",
+               "return 5 / zero;", 'return strlen(zero ? "" : (char*)(long)zero);', "std::thread thread([] {});")
 
     def host_code(self, ending, *arguments):
         """A file with a main that launches a kernel and then does that."""
+        cases = "".join(f"    case {number}: {{\n      {one}\n      break;\n    }}\n" for number, one in enumerate(self.ENDINGS))
         return self.emulate("#include <cstdlib>\n#include <cstring>\n#include <thread>\n__global__ void k(int* x) { x[0] = 1; }\n"
-                            "static int runs;\nint main() {\n  int* x;\n  volatile int zero = 0;\n  cudaMalloc(&x, 4);\n"
-                            f"  k<<<1, 1>>>(x);\n  ++runs;\n  {ending}\n  return zero;\n}}\n", *arguments)
+                            "static int runs;\nint main(int, char** argv) {\n  int* x;\n  volatile int zero = 0;\n  cudaMalloc(&x, 4);\n"
+                            f"  k<<<1, 1>>>(x);\n  ++runs;\n  switch (atoi(argv[1])) {{\n{cases}  }}\n  return zero;\n}}\n",
+                            *arguments, "--", str(self.ENDINGS.index(ending)))
 
-    def test_exit_ends_a_schedule_and_not_the_program(self):
+    def test_how_host_code_may_end(self):
         done = self.host_code("exit(0);")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("\n14 schedules on 4 SMs: no rule is broken", done.stdout)
-        for ending, said in (("if (runs == 1) exit(5); exit(0);", "exit(5)"), ("if (runs == 1) abort(); exit(0);", "abort()")):
+        for ending, said in ((self.ENDINGS[1], "exit(5)"), (self.ENDINGS[2], "abort()")):
             done = self.host_code(ending)
             self.assertEqual((done.returncode, done.stderr), (1, f"wrong result: the host code ended with {said}\n"
                                                                  "  again    --schedule-seed 1 --completion random --sms 4\n"))
-        done = self.host_code("std::thread([] { exit(0); }).join();")
+        done = self.host_code(self.ENDINGS[3])
         self.assertEqual((done.returncode, len(done.stderr.splitlines())), (2, 1), done.stderr)
-
-    def test_host_code_that_crashes_is_told_in_one_sentence(self):
+        # What crashes is told in one sentence.
         program = "tools/emulate: error: the program of own.cu was ended by "
-        for ending, said in (("throw 42;", "error: an exception that is not a std::exception was thrown"),
-                             ("return 5 / zero;", program + "SIGFPE: a division by zero."),
-                             ("return strlen(zero ? \"\" : (char*)(long)zero);", program + "SIGSEGV: it touched memory")):
+        for ending, said in ((self.ENDINGS[4], "error: an exception that is not a std::exception was thrown"),
+                             (self.ENDINGS[5], program + "SIGFPE: a division by zero."),
+                             (self.ENDINGS[6], program + "SIGSEGV: it touched memory")):
             done = self.host_code(ending)
             self.assertEqual((done.returncode, len(done.stderr.splitlines())), (2, 1), done.stderr)
             self.assertTrue(done.stderr.startswith(said), done.stderr)
-        done = self.host_code("std::thread thread([] {});")
+        done = self.host_code(self.ENDINGS[7])
         self.assertEqual((done.returncode, done.stderr.splitlines()[-1]), (2, program + "SIGABRT: abort(), an assertion, or an "
                                                                            "exception that nobody caught."))
+        for value in ("nan", "inf", "0", "ten"):
+            done = self.host_code("exit(0);", "--seconds", value)
+            self.assertEqual((done.returncode, len(done.stderr.splitlines())), (2, 1), done.stderr)
+            self.assertIn(f"'{value}' is not a number of seconds from 0.1 to 3600", done.stderr)
 
     def test_a_full_stderr_leaves_the_status(self):
         file = self.folder / "own.cu"
@@ -596,12 +620,6 @@ class OwnKernels(WrittenFile):
         for arguments, status in (("", 3), ("--bogus", 2)):
             self.assertEqual(subprocess.run(f"{ROOT}/tools/emulate {file} {arguments} >/dev/null 2>/dev/full", shell=True,
                                             check=False).returncode, status)
-
-    def test_seconds_are_a_number(self):
-        for value in ("nan", "inf", "0", "ten"):
-            done = self.host_code("exit(0);", "--seconds", value)
-            self.assertEqual((done.returncode, len(done.stderr.splitlines())), (2, 1), done.stderr)
-            self.assertIn(f"'{value}' is not a number of seconds from 0.1 to 3600", done.stderr)
 
     def test_a_program_with_a_main_runs_as_it_is(self):
         text = """#include <cstdio>

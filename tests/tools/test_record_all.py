@@ -71,6 +71,14 @@ class RecordAll(SandboxTest):
             "course_h200: tools/compare 15:a 4096x4096x4096 --time --mode burst --pattern normal --seed 1",
             "other_h200: tools/compare 15:a 64x64x64 128x64x64 --time --mode burst --pattern normal --seed 7"])
 
+    def test_a_record_of_step_30_without_c_is_made_without_c(self):
+        for name, epilogue in (("no_source", ""), ("source", "alpha 1, beta 1")):
+            one = shape(64, 64, 64, [contestant("30_source_tile", "step", 700, "b"), contestant("cublaslt_best", "baseline", 800)])
+            one |= {"epilogue": epilogue} if epilogue else {}
+            (self.results / f"{name}_h200.json").write_text(json.dumps(timed([one])))
+        done = self.run_tool("record-all", "--list")
+        self.assertEqual(["--beta 0" in line for line in done.stdout.splitlines()], [True, False], done.stdout)
+
     def test_shapes_of_other_groups_are_other_runs_and_one_record(self):
         self.add("grouped_h200", [((64, 64, 64), "2:equal"), ((128, 64, 64), "4:equal")])
         done = self.run_all()

@@ -797,6 +797,27 @@ class Patience(SandboxTest):
         self.assertEqual((done.stdout, done.stderr), ("status 3\nx\n", "tools/probe: doing another\n"))
 
 
+class GeneratedFile(SandboxTest):
+    """A file that CMake writes when it configures, as the emulator's kit is one, and that somebody has removed."""
+
+    def test_it_is_made_again(self):
+        for command in ("cmake", "ninja"):
+            (self.bin / command).symlink_to(shutil.which(command))
+        (self.repository / "CMakeLists.txt").write_text(
+            "cmake_minimum_required(VERSION 3.22)\nproject(own LANGUAGES NONE)\nfile(GENERATE OUTPUT kit CONTENT words)\n"
+            "add_custom_command(OUTPUT copy COMMAND ${CMAKE_COMMAND} -E copy kit copy DEPENDS ${PROJECT_BINARY_DIR}/kit)\n"
+            "add_custom_target(emulate DEPENDS copy)\n")
+        (self.repository / "CMakePresets.json").write_text(json.dumps(
+            {"version": 3, "configurePresets": [{"name": "emulator", "generator": "Ninja", "binaryDir": "${sourceDir}/build/emulator"}]}))
+        made = self.repository / "build/emulator/copy"
+        for _ in range(2):
+            done = self.shell("build emulator emulate")
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+            self.assertEqual(made.read_text(), "words")
+            made.unlink()
+            (self.repository / "build/emulator/kit").unlink()
+
+
 class TextRules(SandboxTest):
     """The plain rules of tools/lint, in a repository of their own."""
 

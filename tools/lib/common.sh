@@ -522,6 +522,9 @@ show_failure() {
   if grep -q -E 'No space left on device|Disk quota exceeded' "$1"; then
     die "the disk is full; tools/clean --dry shows how much the builds take."
   fi
+  if grep -q 'Too many open files' "$1"; then
+    die "a build opens more files at once than ulimit -n allows ($(ulimit -n)); raise that limit."
+  fi
   if grep -q '^CMake Error' "$1"; then
     # CMake breaks its lines; those of one paragraph belong together.
     awk 'function flush() { if (text != "") print "  " text; text = "" }

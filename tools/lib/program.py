@@ -88,9 +88,15 @@ sys.stdout, sys.stderr = _open_output(), _open_errors()
 def run(name, main):
     """The exit status of main(), what it printed written out. Bad input is one sentence on stderr and status 2."""
     status, failed = 2, None
+
+    def refuse(_, message):
+        raise UserError(f"{message}; {name} --help shows how it is called.")
+
+    if "argparse" in sys.modules:  # which would name a subcommand without its tool, and print how all are called
+        sys.modules["argparse"].ArgumentParser.error = refuse
     try:
         status = main()
-    except SystemExit as end:  # argparse, after --help or a wrong argument
+    except SystemExit as end:  # argparse, after --help
         status = end.code
     except UserError as error:
         print(f"{name}: error: {error}", file=sys.stderr)

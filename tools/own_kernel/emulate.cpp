@@ -1,4 +1,5 @@
 // The program that tools/emulate makes of a kernel's file: runs the file's check_kernel under many schedules.
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <sys/wait.h>
@@ -16,6 +17,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "emulator/instrument/cuda_program.h"
@@ -26,9 +28,11 @@
 #include "harness/backend/emulator_control.h"
 #include "harness/backend/trace_control.h"
 #include "harness/base/output.h"
+#include "harness/cli/guarded.h"
 #include "harness/cli/program.h"
 #include "harness/trace/trace_timeline.h"
 #include "host_watch.h"
+#include "outcome.h"
 #include "own_kernel/emulate.h"
 #include "product.h"
 
@@ -46,6 +50,8 @@ namespace {
 
 using harness::Completion;
 
+constexpr double kSeconds = 60;
+
 struct Options {
   std::uint64_t seed = 1;
   int seeds = 12;
@@ -54,7 +60,8 @@ struct Options {
   std::string elect = "any";
   int sms = 4;
   bool counters = false;
-  double seconds = 60;
+  bool json = false;
+  double seconds = kSeconds;
   std::string trace;
   int trace_ctas = 4;
   std::vector<std::string> allow, strict;
@@ -111,11 +118,16 @@ void declare(CLI::App& app, Options& options) {
                  "then ended")
       ->capture_default_str()
       ->check(harness::seconds_problem);
-  app.add_flag("--counters", options.counters,
-               "Count bytes, sectors, bank conflicts and instructions by source line");
-  app.add_option("--trace", options.trace,
-                 "Record one run as a timeline and write it to this file, for Perfetto")
-      ->check(harness::file_problem);
+  CLI::Option* counters = app.add_flag(
+      "--counters", options.counters, "Count bytes, sectors, bank conflicts and instructions by source line");
+  CLI::Option* trace = app.add_option("--trace", options.trace,
+                                      "Record one run as a timeline and write it to this file, for Perfetto")
+                           ->check(harness::file_problem);
+  app.add_flag("--json", options.json,
+               "Print one JSON document to standard output, and everything else to standard error "
+               "(docs/schemas/emulate.schema.json)")
+      ->excludes(counters)
+      ->excludes(trace);
   app.add_option("--trace-ctas", options.trace_ctas, "Number of CTAs on the timeline")
       ->capture_default_str()
       ->check(CLI::Range(1, 64));
@@ -142,14 +154,33 @@ struct HostCode {
 };
 HostCode host_code;
 
+/// Where a schedule's own process tells how the schedule has ended; -1 where it has none.
+int outcome_pipe = -1;
+
+bool tell(const nlohmann::json& told) {
+  const std::string text = told.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  return ::write(outcome_pipe, text.data(), text.size()) == static_cast<ssize_t>(text.size());
+}
+
+/// The host code cannot go on, and nothing can be left in order.
+[[noreturn]] void give_up(const std::string& sentence) {
+  if (outcome_pipe >= 0) {
+    tell(nlohmann::json(Outcome{.status = harness::kExitUsage, .text = sentence}));
+  } else {
+    const std::string line =
+        fmt::format("error: {}\n", sentence);  // not by the streams: the host's code may hold their locks
+    [[maybe_unused]] const auto written = ::write(STDERR_FILENO, line.data(), line.size());
+  }
+  std::_Exit(harness::kExitUsage);
+}
+
 [[noreturn]] void end_host_code(const std::string& ending) {
   if (!host_code.is_running || std::this_thread::get_id() != host_code.thread ||
       emulator::is_running_grid()) {
-    harness::complain(
-        fmt::format("error: {} was called in a kernel or in another thread of the host code, where the "
-                    "emulator cannot follow it\n",
+    give_up(
+        fmt::format("{} was called in a kernel or in another thread of the host code, where the emulator "
+                    "cannot follow it",
                     ending.empty() ? "exit(0)" : ending));
-    std::_Exit(harness::kExitUsage);
   }
   host_code.ending = ending;
   std::longjmp(host_code.end, 1);  // NOLINT(cert-err52-cpp): exit() does not return, and throws nothing
@@ -175,7 +206,7 @@ void run_once(const Options& options, Speed& speed) {
   struct Cleanup {
     ~Cleanup() { emulator_cuda::free_everything(); }
   } cleanup;
-  const HostWatch watch(options.seconds);
+  const HostWatch watch(options.seconds, give_up);
   emulate::Run run(options.seed, true);
   const double before = emulator::cpu_seconds_of_grids();
   const std::uint64_t launches_before = emulator::launches_so_far();
@@ -219,7 +250,19 @@ int trace(const Options& options) {
   return harness::kExitOk;
 }
 
-/// What was found, and what nobody has looked at.
+/// What nobody has looked at, although no rule is broken.
+std::vector<std::string> not_checked(const Options& options, const Speed& speed) {
+  std::vector<std::string> all;
+  if (speed.launches == 0) return {"anything, because no kernel was launched"};
+  if (speed.expectations == 0)
+    all.emplace_back(
+        "the results, because check_kernel calls none of the functions run.expect, run.expect_equal, "
+        "run.expect_close and run.expect_gemm");
+  for (const std::string& rule : options.allow) all.push_back(rule + ", as --allow says");
+  return all;
+}
+
+/// The same in the sentence that ends a run without a report.
 std::string verdict(const Options& options, const Speed& speed) {
   if (speed.launches == 0) return "no kernel was launched, so nothing was checked";
   std::string text = speed.expectations > 0
@@ -232,48 +275,73 @@ std::string verdict(const Options& options, const Speed& speed) {
   return text;
 }
 
-/// Runs the schedule; a broken rule or a wrong result ends the process with its report.
-std::optional<int> run_schedule(const Options& options, const Schedule& schedule, const std::string& again,
-                                Speed& speed) {
+/// The arguments that repeat a schedule: its own, and those that the caller has set.
+std::vector<std::string> arguments_of(const Options& options, const Schedule& schedule) {
+  std::vector<std::string> words = {"--schedule-seed", fmt::format("{}", schedule.seed),
+                                    "--completion",    name_of(schedule.completion),
+                                    "--sms",           fmt::format("{}", options.sms)};
+  const Options usual;
+  const auto add = [&](const char* flag, const std::string& value) {
+    words.insert(words.end(), {flag, value});
+  };
+  if (options.seed != usual.seed) add("--seed", fmt::format("{}", options.seed));
+  if (options.elect != usual.elect) add("--elect", options.elect);
+  if (options.seconds != usual.seconds) add("--seconds", fmt::format("{:g}", options.seconds));
+  if (!options.allow.empty()) add("--allow", fmt::format("{}", fmt::join(options.allow, ",")));
+  if (!options.strict.empty()) add("--strict", fmt::format("{}", fmt::join(options.strict, ",")));
+  return words;
+}
+
+/// Runs the schedule. What was thrown and is no report and no wrong result goes on.
+Outcome run_schedule(const Options& options, const Schedule& schedule, Speed& speed) {
   control(options, schedule);
+  const std::string again = fmt::format("\n  again    {}", fmt::join(arguments_of(options, schedule), " "));
   try {
     run_once(options, speed);
   } catch (const emulate::Mismatch& mismatch) {
-    harness::complain(fmt::format("wrong result: {}\n  again    {}\n", mismatch.what(), again));
+    std::string text = fmt::format("wrong result: {}{}", mismatch.what(), again);
     if (const std::string clue = harness::take_emulator_clue(); !clue.empty())
-      harness::complain(fmt::format("  perhaps  {}\n", clue));
-    return harness::kExitMismatch;
+      text += fmt::format("\n  perhaps  {}", clue);
+    return {.status = harness::kExitMismatch, .rule = "wrong-result", .text = text};
   } catch (const harness::EmulatorReport& report) {
-    throw harness::EmulatorReport(report.rule(), fmt::format("{}\n  again    {}", report.what(), again));
+    return {.status = harness::kExitEmulator, .rule = report.rule(), .text = report.what() + again};
   }
-  return std::nullopt;
+  return {};
 }
 
 /// The same in a process of its own: the file's variables begin with the values that they have when a program
 /// starts, in every schedule.
-std::optional<int> run_in_child(const Options& options, const Schedule& schedule, const std::string& again,
-                                const std::string& progress, Speed& speed) {
+Outcome run_in_child(const Options& options, const Schedule& schedule, const std::string& progress,
+                     Speed& speed) {
   std::array<int, 2> pipe{};
   std::fflush(nullptr);
-  if (::pipe(pipe.data()) != 0) return run_schedule(options, schedule, again, speed);
+  if (::pipe(pipe.data()) != 0) return run_schedule(options, schedule, speed);
   const pid_t child = ::fork();
   if (child == 0) {
     ::close(pipe[0]);
+    outcome_pipe = pipe[1];
     Speed own;
-    if (const std::optional<int> status = run_schedule(options, schedule, again, own)) return status;
-    nlohmann::json told = {{"cpu_seconds", own.cpu_seconds},
-                           {"work", own.work},
-                           {"expectations", own.expectations},
-                           {"launches", own.launches}};
-    const std::string text = told.dump();
-    const bool is_told = ::write(pipe[1], text.data(), text.size()) == static_cast<ssize_t>(text.size());
+    Outcome outcome;
+    const int status = harness::guarded(
+        [&] {
+          outcome = run_schedule(options, schedule, own);
+          return harness::kExitOk;
+        },
+        [&](const std::string& sentence) { outcome = {.status = harness::kExitUsage, .text = sentence}; });
+    if (status != harness::kExitOk) outcome.status = status;
+    nlohmann::json told = outcome;
+    told["cpu_seconds"] = own.cpu_seconds;
+    told["work"] = own.work;
+    told["expectations"] = own.expectations;
+    told["launches"] = own.launches;
+    const bool is_told = tell(told);
     std::fflush(nullptr);
     std::_Exit(is_told ? harness::kExitOk : harness::kExitUsage);
   }
   ::close(pipe[1]);
   if (child < 0) {
     ::close(pipe[0]);
-    return run_schedule(options, schedule, again, speed);
+    return run_schedule(options, schedule, speed);
   }
   std::string text;
   int status = 0;
@@ -288,44 +356,94 @@ std::optional<int> run_in_child(const Options& options, const Schedule& schedule
     while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
     }
   }
-  if (WIFSIGNALED(status)) {  // this process ends as the host code did
-    std::signal(WTERMSIG(status), SIG_DFL);
-    std::raise(WTERMSIG(status));
-  }
-  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) return WEXITSTATUS(status);
-  if (text.empty())
-    throw harness::Error("the host code ended the program and not by returning, exit() or abort()");
-  const nlohmann::json told = nlohmann::json::parse(text);
-  speed.cpu_seconds += told["cpu_seconds"].get<double>();
-  speed.expectations += told["expectations"].get<std::size_t>();
-  speed.launches += told["launches"].get<std::uint64_t>();
-  for (const auto& [unit, count] : told["work"].items()) speed.work[unit] += count.get<std::size_t>();
-  return std::nullopt;
+  if (WIFSIGNALED(status))
+    return {.status = 128 + WTERMSIG(status), .text = told_of_signal(WTERMSIG(status))};
+  const nlohmann::json told = nlohmann::json::parse(text, nullptr, false);
+  if (told.is_discarded())
+    return {.status = harness::kExitUsage,
+            .text = "the host code ended the program and not by returning, exit() or abort()"};
+  speed.cpu_seconds += told.value("cpu_seconds", 0.0);
+  speed.expectations += told.value("expectations", std::size_t{0});
+  speed.launches += told.value("launches", std::uint64_t{0});
+  for (const auto& [unit, count] : told.value("work", std::map<std::string, std::size_t>{}))
+    speed.work[unit] += count;
+  return told.get<Outcome>();
 }
 
-int check(const Options& options) {
+/// Says how a schedule has ended badly, to people; returns the program's exit status.
+int complain_of(const Outcome& outcome, bool may_raise) {
+  if (outcome.status > 128 && may_raise) {  // this process ends as the host code did
+    std::fflush(nullptr);
+    std::signal(outcome.status - 128, SIG_DFL);
+    std::raise(outcome.status - 128);
+  }
+  harness::complain(fmt::format("{}{}\n", outcome.rule.empty() ? "error: " : "", outcome.text));
+  return outcome.status > 128 ? harness::kExitUsage : outcome.status;
+}
+
+/// What has been run so far, for the document.
+struct Progressed {
+  std::size_t planned = 0;
+  std::size_t run = 0;
+};
+
+nlohmann::ordered_json document_of(const Options& options, const Progressed& schedules, const Speed& speed,
+                                   const Outcome& outcome, const Schedule& last) {
+  nlohmann::ordered_json document = begin_document();
+  const bool is_right = outcome.status == harness::kExitOk && speed.expectations > 0;
+  document["result"] =
+      outcome.status == harness::kExitMismatch ? "wrong" : (is_right ? "right" : "not judged");
+  document["exit_status"] = outcome.status > 128 ? harness::kExitUsage : outcome.status;
+  document["schedules"] = {{"planned", schedules.planned}, {"run", schedules.run}, {"sms", options.sms}};
+  document["launches"] = speed.launches;
+  document["reports"] = nlohmann::ordered_json::array();
+  if (!outcome.rule.empty()) {
+    nlohmann::ordered_json report = report_of(outcome);
+    report["schedule"] = {
+        {"seed", last.seed}, {"completion", name_of(last.completion)}, {"sms", options.sms}};
+    report["repeat"] = command_of(arguments_of(options, last), emulate::detail::arguments_of_main);
+    document["reports"].push_back(report);
+  } else if (outcome.status != harness::kExitOk) {
+    document["error"] = {{"kind", "host"}, {"message", outcome.text}};
+  }
+  document["not_checked"] = outcome.status == harness::kExitOk
+                                ? not_checked(options, speed)
+                                : std::vector<std::string>{"what follows the place where the run ended"};
+  return document;
+}
+
+/// False where it cannot be written. Only the first document is written.
+bool write_document(std::FILE* json, const nlohmann::ordered_json& document) {
+  static bool is_written = false;
+  if (std::exchange(is_written, true)) return true;
+  const std::string text = document.dump(2, ' ', false, nlohmann::json::error_handler_t::replace);
+  return std::fprintf(json, "%s\n", text.c_str()) >= 0 && std::fflush(json) == 0;
+}
+
+int check(const Options& options, std::FILE* json) {
   const std::vector<Schedule> schedules = schedules_of(options);
   const bool is_one = schedules.size() == 1 || options.counters;  // the counters are those of one run
   const auto begin = std::chrono::steady_clock::now();
+  Progressed so_far{.planned = options.counters ? 1 : schedules.size()};
   Speed speed;
-  for (std::size_t i = 0; i < (is_one ? 1 : schedules.size()); ++i) {
-    const Schedule& schedule = schedules[i];
-    const std::string again = fmt::format("--schedule-seed {} --completion {} --sms {}", schedule.seed,
-                                          name_of(schedule.completion), options.sms);
-    const std::string progress = fmt::format("schedule {} of {}: {}", i + 1, schedules.size(), again);
-    std::optional<int> status;
-    if (is_one) {
+  Outcome outcome;
+  for (std::size_t i = 0; i < so_far.planned && outcome.status == harness::kExitOk; ++i) {
+    const std::string progress = fmt::format("schedule {} of {}: {}", i + 1, schedules.size(),
+                                             fmt::join(arguments_of(options, schedules[i]), " "));
+    ++so_far.run;
+    if (is_one && !json) {
       const harness::Progress shown(progress);
-      status = run_schedule(options, schedule, again, speed);
+      outcome = run_schedule(options, schedules[i], speed);
     } else {
-      status = run_in_child(options, schedule, again, progress, speed);
+      outcome = run_in_child(options, schedules[i], progress, speed);
     }
-    if (status) return *status;
   }
+  if (json && !write_document(json, document_of(options, so_far, speed, outcome, schedules[so_far.run - 1])))
+    throw harness::Error("standard output cannot be written");
+  if (outcome.status != harness::kExitOk) return complain_of(outcome, json == nullptr);
   const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - begin;
   if (options.counters) fmt::print("{}", harness::fitted_table(harness::take_emulator_counters().table));
-  fmt::print("{} on {} SMs: {} ({:.1f} s)\n",
-             harness::counted(options.counters ? 1 : schedules.size(), "schedule"), options.sms,
+  fmt::print("{} on {} SMs: {} ({:.1f} s)\n", harness::counted(so_far.planned, "schedule"), options.sms,
              verdict(options, speed), passed.count());
   for (const auto& [unit, count] : speed.work) {
     fmt::print("{:.0f} {} per second of CPU time: {} in {:.2f} s of launches\n",
@@ -333,6 +451,16 @@ int check(const Options& options) {
                speed.cpu_seconds);
   }
   return harness::kExitOk;
+}
+
+/// With --json, what the program and the file's main print goes to standard error, and the document to the
+/// stream that this returns.
+std::FILE* take_standard_output() {
+  std::fflush(stdout);
+  const int kept = ::dup(STDOUT_FILENO);
+  if (kept < 0 || ::dup2(STDERR_FILENO, STDOUT_FILENO) < 0) return nullptr;
+  ::fcntl(kept, F_SETFD, FD_CLOEXEC);
+  return ::fdopen(kept, "w");
 }
 
 }  // namespace
@@ -353,19 +481,33 @@ extern "C" void emulator_abort() {
 
 int main(int argc, char** argv) {
   Options options;
+  bool wants_json = false;
   // What follows -- is for the file's main.
   for (int i = 1; i < argc; ++i) {
+    if (std::string_view(argv[i]) == "--json") wants_json = true;
     if (std::string_view(argv[i]) != "--") continue;
     emulate::detail::arguments_of_main.assign(argv + i + 1, argv + argc);
     argc = i;
   }
   CLI::App app("Runs a file with a kernel on the emulator, under many schedules.", "tools/emulate FILE.cu");
   declare(app, options);
-  return harness::run_program(app, argc, argv, [&] {
+  const auto run = [&](std::FILE* json) {
     emulator::register_program_memory(&__start_emulate_bss, &__stop_emulate_bss);
     emulator::register_program_memory(&__start_emulate_data, &__stop_emulate_data);
     harness::switch_course_rules(options.allow, options.strict);
     harness::elect_lowest_lane(options.elect == "lowest");
-    return options.trace.empty() ? check(options) : trace(options);
-  });
+    return options.trace.empty() ? check(options, json) : trace(options);
+  };
+  if (!wants_json) return harness::run_program(app, argc, argv, [&] { return run(nullptr); });
+  std::FILE* const json = take_standard_output();
+  return harness::guarded(
+      [&] {
+        if (!json) throw harness::Error("standard output cannot be written");
+        const std::optional<int> status = harness::parse_arguments(app, argc, argv);
+        return status ? *status : run(json);
+      },
+      [&](const std::string& sentence) {
+        harness::complain(fmt::format("error: {}\n", sentence));
+        if (json) write_document(json, document_of_error("input", sentence));
+      });
 }

@@ -3,13 +3,9 @@
 #include <fmt/format.h>
 
 #include <chrono>
-#include <cstdlib>
 #include <string>
 
-#include <unistd.h>
-
 #include "emulator/machine/launch/running_grid.h"
-#include "harness/backend/backend.h"
 
 namespace {
 
@@ -18,8 +14,8 @@ constexpr double kLaunchesOf = 20;
 
 }  // namespace
 
-HostWatch::HostWatch(double seconds)
-    : clock_([this, seconds] {
+HostWatch::HostWatch(double seconds, const std::function<void(const std::string&)>& end)
+    : clock_([this, seconds, end] {
         using Clock = std::chrono::steady_clock;
         double on_host = 0;
         const Clock::time_point begin = Clock::now();
@@ -32,18 +28,14 @@ HostWatch::HostWatch(double seconds)
           const double in_all = kLaunchesOf * seconds;
           const bool launches_on = std::chrono::duration<double>(now - begin).count() > in_all;
           if ((on_host <= seconds && !launches_on) || end_) continue;
-          // Not by the streams: the host's code may hold their locks.
-          const std::string sentence = launches_on
-                                           ? fmt::format(
-                                                 "error: the host code has launched kernels for more than "
-                                                 "{:g} s and seems not to end; --seconds allows more\n",
-                                                 in_all)
-                                           : fmt::format(
-                                                 "error: the host code has run for more than {:g} s outside "
-                                                 "its launches and seems not to end; --seconds allows more\n",
-                                                 seconds);
-          [[maybe_unused]] const auto written = write(STDERR_FILENO, sentence.data(), sentence.size());
-          std::_Exit(harness::kExitUsage);
+          end(launches_on
+                  ? fmt::format("the host code has launched kernels for more than {:g} s and seems not to "
+                                "end; --seconds allows more",
+                                in_all)
+                  : fmt::format("the host code has run for more than {:g} s outside its launches and seems "
+                                "not to end; --seconds allows more",
+                                seconds));
+          return;
         }
       }) {}
 

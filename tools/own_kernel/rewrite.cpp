@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cctype>
 #include <map>
+#include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -183,6 +185,74 @@ void rename_gemm(const std::string& code, std::vector<Edit>& edits) {
   }
 }
 
+/// After the `>` that closes the `<` at `open`, or `open` itself where that is no bracket.
+std::size_t after_angles(const std::string& code, std::size_t open) {
+  int depth = 0;
+  for (std::size_t i = open; i < code.size();) {
+    if (std::string_view(";{}").find(code[i]) != std::string_view::npos) return open;
+    if (code[i] == '(') {
+      i = after_closing(code, i);
+      continue;
+    }
+    if (code[i] == ')') return open;
+    if (code[i] == '<') ++depth;
+    if (code[i] == '>' && code[i - 1] != '-' && --depth == 0) return i + 1;
+    ++i;
+  }
+  return open;
+}
+
+/// The names of function templates.
+std::set<std::string> names_of_templates(const std::string& code) {
+  std::set<std::string> names;
+  for (std::size_t at = find_word(code, "template"); at != std::string::npos;
+       at = find_word(code, "template", at + 1)) {
+    std::size_t open = next_solid(code, at + std::string("template").size());
+    if (open >= code.size() || code[open] != '<') continue;
+    open = after_angles(code, open);
+    std::string name = "__";
+    while (name.rfind("__", 0) == 0) {  // what is before the bracket of an attribute
+      open = code.find_first_of("(;{", open);
+      if (open == std::string::npos || code[open] != '(') break;
+      std::size_t end = open;
+      while (end > 0 && std::isspace(static_cast<unsigned char>(code[end - 1]))) --end;
+      std::size_t begin = end;
+      while (begin > 0 && is_word(code[begin - 1])) --begin;
+      name = code.substr(begin, end - begin);
+      open = after_closing(code, open);
+    }
+    if (name != "__") names.insert(name);
+  }
+  return names;
+}
+
+/// Whether `T::` is before, where T is named by some `typename T` of the text.
+bool follows_type_parameter(const std::string& code, std::size_t at) {
+  if (code.compare(at - 2, 2, "::") != 0) return false;
+  std::size_t begin = at - 2;
+  while (begin > 0 && is_word(code[begin - 1])) --begin;
+  const std::string name = code.substr(begin, at - 2 - begin);
+  return !name.empty() && (code.find("typename " + name + ",") != std::string::npos ||
+                           code.find("typename " + name + ">") != std::string::npos);
+}
+
+/// `object.function<3>(x)`, `T::function<3>(x)` where the object's type depends on a template parameter: C++ wants a `template`
+/// there, and nvcc does without.
+void add_template_words(const std::string& code, std::vector<Edit>& edits) {
+  std::optional<std::set<std::string>> names;
+  for (std::size_t at = code.find('<'); at != std::string::npos; at = code.find('<', at + 1)) {
+    std::size_t begin = at;
+    while (begin > 0 && is_word(code[begin - 1])) --begin;
+    if (begin == at || begin < 2) continue;
+    const bool is_member = code[begin - 1] == '.' || code.compare(begin - 2, 2, "->") == 0;
+    if (!(is_member || follows_type_parameter(code, begin)) || std::isdigit(static_cast<unsigned char>(code[begin])) != 0) continue;
+    const std::size_t end = after_angles(code, at);
+    if (end >= code.size() || code[end] != '(') continue;
+    if (!names) names = names_of_templates(code);
+    if (names->count(code.substr(begin, at - begin)) != 0) edits.push_back({begin, begin, "template "});
+  }
+}
+
 /// Whether the declaration around `at` is a template.
 bool is_template(const std::string& code, std::size_t at) {
   const std::size_t before = code.find_last_of(";}", at);
@@ -284,6 +354,7 @@ std::string rewrite_preprocessed(const std::string& text, const std::vector<std:
   Preprocessed source(text, own_folders);
   std::vector<Edit> edits;
   rename_gemm(source.code(), edits);
+  add_template_words(source.code(), edits);
   remove_pragmas_of_macros(source.code(), edits);
   if (!edits.empty()) source = Preprocessed(edited(text, std::exchange(edits, {})), own_folders);
   rewrite_launches(source, edits);

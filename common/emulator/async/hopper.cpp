@@ -460,10 +460,18 @@ void fail_async_race(const char* space, const std::string& bytes, std::uintptr_t
     explain_missing_end(report, gang, stamp, earlier_where, fmt::format("the {} at {}", now, where.text()));
     if (kind == AgentKind::kStoreReads) explain_other_buffers(report, thread, stamp);
   }
-  if (kind == AgentKind::kStoreWrites && gang.hopper)
-    gang.hopper->copies.explain_stores(report, thread, stamp, address);
-  if (kind == AgentKind::kStoreWrites && !gang.hopper)
-    explain_two_owners(report, thread, stamp, address);  // this CTA copies nothing itself
+  if (kind == AgentKind::kStoreWrites) {
+    if (access == Access::kRead && key != thread.cta->key)
+      report.missing(
+          "cp.async.bulk.wait_group 0 (without .read) by the thread that stores, after the store at {} and "
+          "before it tells CTA {} that the bytes are there: wait_group.read waits only until the store has "
+          "read its source",
+          earlier_where.text(), text(thread.cta->id));
+    else if (gang.hopper)
+      gang.hopper->copies.explain_stores(report, thread, stamp, address);
+    else
+      explain_two_owners(report, thread, stamp, address);  // this CTA copies nothing itself
+  }
   const bool other_owner =
       key != thread.cta->key ||
       (state && state->agents[stamp_thread(stamp)].object / kWarpgroupSize != thread.index / kWarpgroupSize);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstdlib>
 #include <cstring>
 #include <mutex>
 #include <string_view>
@@ -1639,6 +1640,20 @@ void CopyEngine::explain_stores(Report& report, const Thread& thread, Stamp writ
       who, same_box ? "the same tile of D" : "overlapping tiles of D");
 }
 
+namespace {
+
+/// Whether both are in one file, and `one` is in an earlier line. A plain access has its line only in its
+/// text.
+bool comes_before(Where one, Where other) {
+  const std::string texts[] = {one.text(), other.text()};
+  const std::size_t colons[] = {texts[0].rfind(':'), texts[1].rfind(':')};
+  if (colons[0] == std::string::npos || texts[0].compare(0, colons[0], texts[1], 0, colons[1]) != 0)
+    return false;
+  return std::atoi(texts[0].c_str() + colons[0] + 1) < std::atoi(texts[1].c_str() + colons[1] + 1);
+}
+
+}  // namespace
+
 void CopyEngine::check_source_cell(const char* what, const Thread& thread, const Store& store,
                                    const Line& line, unsigned index, bool clipped) {
   const Cell& cell = line.cells()[index];
@@ -1670,14 +1685,35 @@ void CopyEngine::check_source_cell(const char* what, const Thread& thread, const
                       reinterpret_cast<std::uintptr_t>(shared_bytes(*thread.cta, offset())), Access::kRead,
                       store.where, thread, Access::kWrite, cell.write, written);
     }
-    engine_.fail("store-source-race",
-                 begin_report("nothing orders a write of shared memory and the bulk store that reads it")
-                     .line("written", "{} by {}", written.text(), name_thread(engine_.gang.grid, cell.write))
-                     .missing("a barrier between the write at {} and the store at {}", written.text(),
-                              store.where.text())
-                     .rule("every writer must execute fence.proxy.async, then a barrier must follow, and "
-                           "then one thread stores",
-                           "PTX ISA, \"Async proxy\"; \"Memory Consistency Model\""));
+    Report report = begin_report("nothing orders a write of shared memory and the bulk store that reads it");
+    report.line("written", "{} by {}", written.text(), name_thread(engine_.gang.grid, cell.write));
+    // If a barrier that comes before the store precedes a write further up in the source, the write is of the
+    // next iteration.
+    const bool own = stamp_cta(cell.write) == thread.cta->key;
+    const BarrierInterval* barrier = own ? last_barrier(*thread.cta, cell.write) : nullptr;
+    const bool next_round =
+        barrier && comes_before(written, barrier->where) && comes_before(barrier->where, store.where);
+    if (next_round) {
+      report
+          .missing(
+              "a barrier between the store at {} and the write at {} in the next iteration; the write "
+              "already "
+              "follows the barrier at {}, which comes before the store",
+              store.where.text(), written.text(), barrier->where.text())
+          .rule(
+              "before the bytes are reused, the thread that issued the store must wait with "
+              "cp.async.bulk.wait_group.read, and a barrier must follow",
+              "PTX ISA, \"cp.async.bulk.wait_group\"");
+    } else {
+      report
+          .missing("a barrier between the write at {} and the store at {}", written.text(),
+                   store.where.text())
+          .rule(
+              "every writer must execute fence.proxy.async, then a barrier must follow, and then one "
+              "thread stores",
+              "PTX ISA, \"Async proxy\"; \"Memory Consistency Model\"");
+    }
+    engine_.fail("store-source-race", report);
   }
   if (!engine_.by_async_proxy(cell.write) && !engine_.fenced(thread, cell.write, true)) {
     Report report =

@@ -1194,7 +1194,7 @@ void wgmma_mma(const char* what, unsigned n, void* registers, std::uint64_t a, c
       (instruction.n != n || instruction.types != types || instruction.transposed != transposed ||
        instruction.a_in_registers != (fragment != nullptr) || instruction.a != a || instruction.b != b ||
        instruction.accumulate != accumulate ||
-       (instruction.where.packed() != where.packed() && instruction.where.text() != where.text()))) {
+       !instruction.where.is_line_of(where))) {
     fail_divergence(warpgroup, instruction,
                     fmt::format("{}, {}, B {:#x}, {}", shape_text(n, types),
                                 fragment ? std::string("A in registers") : fmt::format("A {:#x}", a), b,

@@ -277,6 +277,11 @@ enum cudaFuncAttribute {
   cudaFuncAttributePreferredSharedMemoryCarveout = 9,
   cudaFuncAttributeNonPortableClusterSizeAllowed = 14
 };
+enum cudaSharedCarveout {
+  cudaSharedmemCarveoutDefault = -1,
+  cudaSharedmemCarveoutMaxL1 = 0,
+  cudaSharedmemCarveoutMaxShared = 100
+};
 /// More than 48 KB of dynamic shared memory need this; the launch looks at it.
 template <typename Kernel>
 cudaError_t cudaFuncSetAttribute(Kernel* kernel, cudaFuncAttribute attribute, int value) {
@@ -325,14 +330,32 @@ inline Config config(dim3 grid, dim3 block, std::size_t shared_bytes = 0, Stream
            .shared_bytes = static_cast<int>(shared_bytes)}};
 }
 
+/// All that the threads of a grid read of the launch before they run the kernel. It lies in one place, so
+/// that the emulator can tell these reads from a kernel's reads of the host's stack.
+template <typename Function, typename Values>
+struct Launched {
+  Launched(Function called, Values passed) : function(called), values(std::move(passed)) {}
+  Launched(const Launched&) = delete;
+  Launched& operator=(const Launched&) = delete;
+
+  Function function;
+  Values values;
+  const std::function<void()> call = [this] { std::apply(function, values); };
+};
+
+template <typename Function, typename Values>
+void launch_grid(const void* handle, gemm::ptx::LaunchShape shape, Launched<Function, Values>&& launched) {
+  prepare_launch(handle, shape, launched.call);
+  emulator::note_launch_arguments(&launched, sizeof launched);
+  emulator::run_grid(shape, nullptr, launched.call, handle);
+}
+
 template <typename... Parameters, typename... Arguments>
-void launch(void (*kernel)(Parameters...), gemm::ptx::LaunchShape shape, Arguments&&... arguments) {
-  const void* handle = reinterpret_cast<const void*>(kernel);
-  const std::tuple<Parameters...> values{static_cast<Parameters>(arguments)...};
-  prepare_launch(handle, shape, [&] { std::apply(kernel, values); });
-  emulator::note_launch_arguments(&values, sizeof values);
-  emulator::run_grid(
-      shape, nullptr, [&] { std::apply(kernel, values); }, handle);
+void launch(void (*kernel)(Parameters...), const gemm::ptx::LaunchShape& shape, Arguments&&... arguments) {
+  using Values = const std::tuple<Parameters...>;
+  launch_grid(
+      reinterpret_cast<const void*>(kernel), shape,
+      Launched<void (*)(Parameters...), Values>(kernel, Values{static_cast<Parameters>(arguments)...}));
 }
 
 /// Asks for the address of a kernel: of the one function that a name stands for, or of the one with these
@@ -383,12 +406,9 @@ struct Launch : Config {
   void run_by_name(const void* handle, Arguments&&... arguments) const {
     static_assert(std::is_invocable_v<const ByName&, std::decay_t<Arguments>&...>,
                   "no kernel of this name takes these arguments");
-    gemm::ptx::LaunchShape prepared = shape;
-    std::tuple<std::decay_t<Arguments>...> values(std::forward<Arguments>(arguments)...);
-    prepare_launch(handle, prepared, [&] { std::apply(by_name, values); });
-    emulator::note_launch_arguments(&values, sizeof values);
-    emulator::run_grid(
-        prepared, nullptr, [&] { std::apply(by_name, values); }, handle);
+    using Values = std::tuple<std::decay_t<Arguments>...>;
+    launch_grid(handle, shape,
+                Launched<const ByName&, Values>(by_name, Values(std::forward<Arguments>(arguments)...)));
   }
 };
 

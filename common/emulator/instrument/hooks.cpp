@@ -120,7 +120,7 @@ bool is_of_headers(Where where) {
   static constinit thread_local std::uint64_t remembered[kRemembered] = {};
   std::uint64_t& place = remembered[(where.packed() >> 16) % kRemembered];
   if (place == where.packed()) return true;
-  const std::string text = where.text();
+  const std::string text = where.innermost();
   const bool found = text.find("emulator/") != std::string::npos || text.find("/c++/") != std::string::npos ||
                      text.rfind("own_kernel/emulate.h", 0) == 0 || text.rfind("common/", 0) == 0 ||
                      text.rfind("(unknown", 0) == 0;

@@ -518,11 +518,11 @@ static std::string lanes_elsewhere(const Cta& cta) {
       const Thread& mate = cta.threads[index];
       if (mate.state != ThreadState::kWaiting) continue;
       const bool same =
-          mate.wait.kind == WaitKind::kWarp && mate.wait.where.text() == thread.wait.where.text();
+          mate.wait.kind == WaitKind::kWarp && mate.wait.where.is_line_of(thread.wait.where);
       if (same) here.push_back(lane);
       if (same || !(thread.wait.mask >> lane & 1)) continue;
       if (first == nullptr) first = &mate;
-      if (mate.wait.where.text() == first->wait.where.text()) away.push_back(lane);
+      if (mate.wait.where.is_line_of(first->wait.where)) away.push_back(lane);
     }
     if (first == nullptr) continue;
     const auto verb = [](const auto& lanes, const char* one, const char* many) {

@@ -18,6 +18,7 @@
 #include "emulator/memory/faults.h"
 #include "emulator/memory/shared_space.h"
 #include "emulator/report/causes/causes.h"
+#include "emulator/report/places.h"
 #include "emulator/report/report.h"
 #include "emulator/report/symbols.h"
 #include "emulator/sync/mbarrier.h"
@@ -254,7 +255,7 @@ std::unique_ptr<Failure> take_fault(const Thread& thread) {
       "a thread has run for {} seconds of processor time without waiting or yielding: it is in a loop that "
       "does not end",
       w.stall_seconds);
-  const std::string place = source_place(w.fault.instruction);
+  const std::string place = place_with_callers(lines_of_instruction(w.fault.instruction));
   report.line("where", place.empty() ? "(unknown place)" : place).line("by", name_thread(thread));
   report.rule(
       "a thread must wait for another thread at a barrier, at an mbarrier or with atomics (on the emulator, "
@@ -388,44 +389,6 @@ void attend_store(bool global, void* address, const void* value, unsigned bytes,
   Thread& thread = running_thread();
   if (watch.expired) fail_stalled(watch, fmt::format("{} of {}", what, name_place(thread, address)), where);
   if (std::memcmp(address, value, bytes) != 0) ++thread.cta->gang->progress;
-}
-
-std::string source_place(std::uintptr_t instruction) {
-  if (instruction == 0) return {};
-  std::uintptr_t base = 0;
-  dl_iterate_phdr(
-      [](dl_phdr_info* info, std::size_t, void* data) {
-        *static_cast<std::uintptr_t*>(data) = info->dlpi_addr;
-        return 1;  // the first module is the program
-      },
-      &base);
-  // The frames of what was inlined there, innermost first, a line each.
-  std::string program = fmt::format("/proc/{}/exe", getpid());
-#if !defined(__x86_64__)
-  // Under qemu-user that is qemu itself to other processes.
-  char path[4096];
-  const ssize_t length = readlink("/proc/self/exe", path, sizeof path);
-  if (length > 0 && length < static_cast<ssize_t>(sizeof path))
-    program = fmt::format("'{}'", std::string_view(path, static_cast<std::size_t>(length)));
-#endif
-  const std::string command =
-      fmt::format("addr2line -i -e {} {:#x} 2>/dev/null", program, instruction - base);
-  std::FILE* lines = popen(command.c_str(), "r");
-  if (!lines) return {};
-  std::string place;
-  char line[4096];
-  while (std::fgets(line, sizeof line, lines)) {
-    const std::string text(line, std::strcspn(line, " \n"));
-    const bool own = text.find("/common/emulator/") == std::string::npos &&
-                     text.find("/include/gemm_emulator/") == std::string::npos && text.find("/usr/") != 0;
-    const std::size_t colon = text.rfind(':');
-    if (!place.empty() || !own || text.empty() || text[0] == '?' || colon == std::string::npos) continue;
-    const std::string file = text.substr(0, colon);
-    const unsigned number = static_cast<unsigned>(std::strtoul(text.c_str() + colon + 1, nullptr, 10));
-    if (number != 0) place = Where::here(file.c_str(), number).text();
-  }
-  pclose(lines);
-  return place;
 }
 
 }  // namespace emulator

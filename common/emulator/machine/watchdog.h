@@ -63,7 +63,5 @@ std::string describe_polls(const Gang& gang);
 /// How the neighbours are written of words that are polled and that nobody has changed: lines of a report.
 std::string unset_words(const Gang& gang);
 
-/// "steps/02_shared_tile/kernel.cuh:41" of an instruction, or "" where the program has no line numbers.
-std::string source_place(std::uintptr_t instruction);
 
 }  // namespace emulator

@@ -21,6 +21,7 @@
 #include "emulator/report/causes/causes.h"
 #include "emulator/report/counters.h"
 #include "emulator/report/report.h"
+#include "emulator/report/symbols.h"
 #include "emulator/sync/lanes.h"
 
 namespace emulator {
@@ -732,7 +733,7 @@ std::optional<PassedFlag> passed_flag(std::uint64_t launch, Stamp reader, Stamp 
 bool in_one_line(Where one, Access access, Where other, Access of_other) {
   const bool plain = (access == Access::kRead && of_other == Access::kWrite) ||
                      (access == Access::kWrite && of_other == Access::kRead);
-  return plain && one.text() == other.text();
+  return plain && one.is_line_of(other);
 }
 
 void explain_lost_update(Report& report, const Grid& grid, Stamp one, Stamp other, Where where) {
@@ -1138,11 +1139,18 @@ std::uint32_t shared_address(const void* pointer, Where where) {
                       variable ? variable->offset + static_cast<std::uint32_t>(in_place - variable->address)
                                : static_cast<std::uint32_t>(in_place - owner->dynamic_window.begin));
   }
-  for (const auto& cta : thread.cta->gang->ctas) {  // right behind the last byte
+  // A little past the last byte: kernels compute addresses that they do not use, as lanes 16 to 31 do for an
+  // ldmatrix.x2. A use is reported.
+  constexpr std::uintptr_t kPast = 4096;
+  constexpr std::uint32_t kNowhere = 0xff0000;  // where no variable is
+  for (const auto& cta : thread.cta->gang->ctas) {
     const Window& window = cta->dynamic_window;
-    if (address - window.begin <= window.bytes)
-      return in_cluster(*cta, static_cast<std::uint32_t>(address - window.begin));
+    if (window.bytes == 0 || address - window.begin > window.bytes + kPast) continue;
+    const auto offset = static_cast<std::uint32_t>(address - window.begin);
+    const bool is_taken = thread.cta->gang->static_shared.at(offset) != nullptr;
+    return in_cluster(*cta, is_taken ? kNowhere + offset - static_cast<std::uint32_t>(window.bytes) : offset);
   }
+  if (!near_static_shared(address, 0).empty()) return in_cluster(*thread.cta, kNowhere);
   fail("shared-out-of-bounds",
        Report("shared_address was given a pointer that does not point into shared memory")
            .line("where", where.text())

@@ -14,6 +14,7 @@
 #include "emulator/machine/float_trap.h"
 #include "emulator/machine/watchdog.h"
 #include "emulator/memory/device_memory.h"
+#include "emulator/report/places.h"
 #include "emulator/report/report.h"
 
 namespace emulator {
@@ -41,7 +42,7 @@ void handle(int number, siginfo_t* info, void* machine) {
 }  // namespace
 
 Failure describe_fault(const Fault& fault, const Thread& thread) {
-  const std::string place = source_place(fault.instruction);
+  const std::string place = place_with_callers(lines_of_instruction(fault.instruction));
   const auto begin = [&](const std::string& headline) {
     Report report(headline);
     if (!place.empty()) report.line("where", place);

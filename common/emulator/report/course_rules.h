@@ -30,6 +30,7 @@ enum class CourseRule : std::uint8_t {
   kProxyFenceByReader,
   kWarpSynchronous,
   kBarrierDivergence,
+  kReleaseForWarp,
 };
 
 struct CourseRuleEntry {
@@ -118,6 +119,10 @@ inline constexpr std::array kCourseRules{
     CourseRuleEntry{CourseRule::kBarrierDivergence, "barrier-divergence",
                     "all threads of a CTA come to the same __syncthreads, also threads that have nothing to "
                     "do and warps in other branches",
+                    "docs/emulator/stricter-rules.md", true},
+    CourseRuleEntry{CourseRule::kReleaseForWarp, "release-for-warp",
+                    "before a lane arrives for its warp, a __syncwarp must order what the other lanes have "
+                    "read and written; no other instruction with .sync does",
                     "docs/emulator/stricter-rules.md", true},
 };
 

@@ -34,10 +34,12 @@ struct NarrowFinding {
   NarrowOffset offset;
 };
 
-/// Of all sources in the program, and of the headers.
+/// Of all sources in the program, and of the headers that they are made of. A program without such a source
+/// runs somebody else's kernels: it is spared the look.
 const std::vector<NarrowFinding>& narrow_findings() {
   static const std::vector<NarrowFinding> all = [] {
     std::vector<NarrowFinding> found;
+    if (sources().empty()) return found;
     const auto look = [&](const char* scope, const char* path, const char* text) {
       for (NarrowOffset& offset : narrow_offsets(without_comments(text)))
         found.push_back({scope, path, std::move(offset)});

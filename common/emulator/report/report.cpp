@@ -3,47 +3,12 @@
 #include <fmt/format.h>
 
 #include <map>
-#include <mutex>
 #include <tuple>
 
 #include "emulator/async/hopper.h"
 #include "emulator/machine/watchdog.h"
 
 namespace emulator {
-
-namespace {
-
-/// Looked up once: to ask costs a process.
-std::string place_of_instruction(std::uintptr_t instruction) {
-  static std::mutex mutex;
-  static std::map<std::uintptr_t, std::string> places;
-  const std::lock_guard lock(mutex);
-  const auto [found, is_new] = places.try_emplace(instruction);
-  if (is_new) found->second = source_place(instruction);
-  return found->second.empty() ? "(unknown place)" : found->second;
-}
-
-}  // namespace
-
-std::string Where::text() const {
-  if (packed_ == 0 || !file()) return "(unknown place)";
-  if (line() == 0) return place_of_instruction(reinterpret_cast<std::uintptr_t>(file()));
-  const std::string path = file();
-  std::size_t begin = std::string::npos;
-  for (const char* folder : {"steps/", "tests/", "common/"}) {
-    const std::size_t found = path.rfind(folder);
-    if (found != std::string::npos && (found == 0 || path[found - 1] == '/')) {
-      begin = found;
-      break;
-    }
-  }
-  if (begin ==
-      std::string::npos) {  // another project's: its path as the project gave it, if that is a relative one
-    const bool is_relative = path.rfind("./", 0) == 0 || (path[0] != '/' && path[0] != '.');
-    begin = is_relative ? (path[0] == '.' ? 2 : 0) : path.rfind('/') + 1;
-  }
-  return fmt::format("{}:{}", path.substr(begin), line());
-}
 
 std::string text(const uint3& id) {
   return fmt::format("({},{},{})", id.x, id.y, id.z);

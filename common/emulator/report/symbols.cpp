@@ -109,18 +109,6 @@ std::vector<Symbol> read_symbols(int type) {
   return symbols;
 }
 
-/// Where the program was loaded, which its symbols are relative to: it is the first module.
-std::uintptr_t load_address() {
-  std::uintptr_t base = 0;
-  dl_iterate_phdr(
-      [](dl_phdr_info* info, std::size_t, void* to) {
-        *static_cast<std::uintptr_t*>(to) = info->dlpi_addr;
-        return 1;
-      },
-      &base);
-  return base;
-}
-
 /// The thread-local variables, by their short names.
 const std::vector<Symbol>& symbols() {
   static const std::vector<Symbol> instance = [] {
@@ -167,6 +155,17 @@ std::ptrdiff_t symbol_before(std::uint64_t offset) {
 }
 
 }  // namespace
+
+std::uintptr_t load_address() {
+  std::uintptr_t base = 0;
+  dl_iterate_phdr(
+      [](dl_phdr_info* info, std::size_t, void* to) {
+        *static_cast<std::uintptr_t*>(to) = info->dlpi_addr;
+        return 1;  // the first module is the program
+      },
+      &base);
+  return base;
+}
 
 std::string name_function(const void* function) {
   static std::mutex mutex;

@@ -9,6 +9,9 @@
 
 namespace emulator {
 
+/// Where the program was loaded, which its symbols are relative to.
+std::uintptr_t load_address();
+
 /// "gemm::step_02::shared_tile_kernel<32, 1>(gemm::Gemm)", or "" where the program has no symbols.
 std::string name_function(const void* function);
 

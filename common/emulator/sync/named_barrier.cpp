@@ -155,7 +155,7 @@ void complete(Cta& cta, NamedBarrier& barrier, const char* what, std::uint32_t n
 std::string other_purpose(const NamedBarrier& barrier, std::uint32_t number, std::uint32_t threads,
                           Where where) {
   const Where first = barrier.arrivals.front().where;
-  if (first.text() == where.text()) return "the same count for all threads that use the barrier";
+  if (first.is_line_of(where)) return "the same count for all threads that use the barrier";
   return fmt::format(
       "a different number for one of the two purposes: {} threads meet at barrier {} at {}, and {} at {}. "
       "Alternatively, a barrier of all of them between the two uses",

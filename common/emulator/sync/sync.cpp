@@ -76,7 +76,7 @@ namespace {
 /// execute the same one.
 void check_places(const Cta& cta, const char* what, Where where) {
   const auto elsewhere = [&](const Thread* thread) {
-    return thread->wait.where.packed() != where.packed() && thread->wait.where.text() != where.text();
+    return !thread->wait.where.is_line_of(where);
   };
   const auto mate_elsewhere = [&](const Thread* thread) {
     return thread->warp() == running_thread().warp() && elsewhere(thread);
@@ -225,11 +225,11 @@ void complete_meeting(Cta& cta, Warp& warp, std::list<Rendezvous>::iterator foun
     }
   };
   if (complete.mask == existing) for_lanes([](Thread& lane) { lanes_converged(lane); });
-  if (complete.orders_memory) {
+  if (complete.orders_memory || !course_rule_on(CourseRule::kReleaseForWarp)) {
     SyncObject order;
     for_lanes([&](Thread& lane) { lane.release_into(order); });
     for_lanes([&](Thread& lane) { lane.acquire_from(order); });
-    ++cta.gang->progress;
+    if (complete.orders_memory) ++cta.gang->progress;
   }
   for_lanes([&](Thread& lane) {
     if (&lane != &thread) cta.gang->make_runnable(lane);
@@ -288,7 +288,7 @@ void warp_collective(const char* what, std::uint32_t mask, void* argument,
 
   auto found = std::find_if(warp.open.begin(), warp.open.end(), [&](const Rendezvous& open) {
     return open.what == what && open.mask == mask && !(open.arrived >> lane & 1) &&
-           (!same_place || open.where.packed() == where.packed() || open.where.text() == where.text());
+           (!same_place || open.where.is_line_of(where));
   });
   if (found == warp.open.end()) {
     // A lane of my mask that waits elsewhere for me can never come here.
@@ -349,7 +349,7 @@ std::uint32_t lanes_together(const char* what, Where where) {
   Warp& warp = cta.warps[static_cast<std::size_t>(thread.warp())];
   const std::uint32_t self = 1u << thread.lane();
   for (Gathering& open : warp.gatherings) {
-    if (open.where.packed() != where.packed() && open.where.text() != where.text()) continue;
+    if (!open.where.is_line_of(where)) continue;
     open.lanes |= self;
     open.waiting.push_back(&thread);
     const std::shared_ptr<std::uint32_t> mask = open.mask;

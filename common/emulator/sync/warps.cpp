@@ -195,7 +195,7 @@ void set_max_registers(const char* what, std::uint32_t registers, bool raises, W
     }
     change = {.registers = registers, .raises = raises, .where = where};
   } else if (change.registers != registers || change.raises != raises ||
-             (change.where.packed() != where.packed() && change.where.text() != where.text())) {
+             !change.where.is_line_of(where)) {
     fail(fmt::format(
              "{} requests {} registers while other threads of the warpgroup are at {}, for {} registers",
              what, registers, change.where.text(), change.registers),

@@ -27,19 +27,18 @@ std::string memory_sentence() {
                     : std::string("there is not enough memory on this machine; take a smaller size");
 }
 
-int refuse(const std::string& sentence) {
-  complain(fmt::format("error: {}\n", sentence));
-  return kExitUsage;
-}
+using Tell = std::function<void(const std::string&)>;
 
-}  // namespace
-
-int guarded(const std::function<int()>& body) {
+int guarded_with(const std::function<int()>& body, const Tell& tell_error, const Tell& tell_report) {
+  const auto refuse = [&](const std::string& sentence) {
+    tell_error(sentence);
+    return kExitUsage;
+  };
   int status = kExitOk;
   try {
     status = body();
   } catch (const EmulatorReport& report) {
-    complain(fmt::format("{}\n", report.what()));
+    tell_report(report.what());
     status = kExitEmulator;
   } catch (const std::bad_alloc&) {
     status = refuse(memory_sentence());
@@ -66,4 +65,15 @@ int guarded(const std::function<int()>& body) {
   return status;
 }
 
+}  // namespace
+
+int guarded(const std::function<int()>& body) {
+  return guarded_with(
+      body, [](const std::string& sentence) { complain(fmt::format("error: {}\n", sentence)); },
+      [](const std::string& report) { complain(fmt::format("{}\n", report)); });
+}
+
+int guarded(const std::function<int()>& body, const std::function<void(const std::string&)>& tell) {
+  return guarded_with(body, tell, tell);
+}
 }  // namespace harness

@@ -182,7 +182,10 @@ inline void tensormap_replace(u64 map, const emulator::MapChange& change, Where 
 
 // Matrices.
 
-inline void* matrix_row(u64 address, bool is_shared, Where where) {
+/// The row that a lane names, of ldmatrix and stmatrix: with fewer than four matrices, the addresses of the
+/// upper lanes are not used.
+inline void* matrix_row(u64 address, bool is_shared, u32 matrices, Where where) {
+  if (cuda::ptx::get_sreg_laneid(where) >= 8 * matrices) return nullptr;
   return is_shared ? shared_pointer(address, where) : pointer(address);
 }
 template <typename V>

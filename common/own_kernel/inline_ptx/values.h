@@ -45,9 +45,10 @@ inline constexpr bool kIsPair = false;
 template <typename T>
 inline constexpr bool kIsPair<Pair<T>> = true;
 
-/// The bits of a value, in as many as 128, or the number that a pointer or an enumeration is.
+/// The bits of a value, in as many as 128, or the number that a pointer or an enumeration is. By value: an
+/// array is its address, and a pointer loses its __restrict__.
 template <typename V>
-[[gnu::always_inline]] inline auto number_of(const V& value) {
+[[gnu::always_inline]] inline auto number_of(V value) {
   if constexpr (std::is_pointer_v<V>) {
     return static_cast<u64>(reinterpret_cast<std::uintptr_t>(value));
   } else if constexpr (std::is_integral_v<V> || std::is_same_v<V, u128>) {
@@ -69,11 +70,9 @@ template <typename V>
 
 /// What the operand is when an instruction takes it for a T: its bits where the sizes agree, or its number.
 template <typename T, typename V>
-[[gnu::always_inline]] inline T as(const V& value) {
+[[gnu::always_inline]] inline T as(V value) {
   if constexpr (std::is_same_v<T, V>) {
     return value;
-  } else if constexpr (std::is_array_v<V>) {  // a string or an array is its address
-    return as<T>(&value[0]);
   } else if constexpr (std::is_same_v<T, bool>) {
     return number_of(value) != 0;
   } else if constexpr (std::is_integral_v<T> || std::is_same_v<T, u128>) {
@@ -94,12 +93,15 @@ template <typename T, typename V>
 }
 
 /// What an instruction writes into an operand.
+template <typename V>
+V unqualified(V value);
 template <typename D, typename V>
-[[gnu::always_inline]] inline void set(D& destination, const V& value) {
-  if constexpr (std::is_pointer_v<D>) {
-    destination = reinterpret_cast<D>(static_cast<std::uintptr_t>(as<u64>(value)));
+[[gnu::always_inline]] inline void set(D&& destination, const V& value) {
+  using Plain = decltype(unqualified(destination));
+  if constexpr (std::is_pointer_v<Plain>) {
+    destination = reinterpret_cast<Plain>(static_cast<std::uintptr_t>(as<u64>(value)));
   } else {
-    destination = as<std::remove_cv_t<D>>(value);
+    destination = as<Plain>(value);
   }
 }
 

@@ -83,6 +83,37 @@ __global__ void entries(int fault, int* out) {
   }
 }
 
+struct Stages {
+  std::uint64_t full[2];
+  std::uint64_t empty[2];
+  int numbers[2][32];
+};
+
+/// A warp fills two stages, and one of its lanes tells another warp, which reads them.
+__global__ void filled_by_lanes(bool syncs, int* out) {
+  auto& shared = ptx::dynamic_shared<Stages>();
+  const unsigned lane = threadIdx.x % 32;
+  for (int stage = 0; threadIdx.x == 0 && stage < 2; ++stage) {
+    ptx::mbarrier_init(&shared.full[stage], 1);
+    ptx::mbarrier_init(&shared.empty[stage], 32);
+  }
+  __syncthreads();
+  for (int round = 0; round < 4; ++round) {
+    const int stage = round % 2;
+    const unsigned parity = static_cast<unsigned>(round) / 2 % 2;
+    if (threadIdx.x < 32) {
+      wait(&shared.empty[stage], parity ^ 1);
+      ptx::st_shared(&shared.numbers[stage][lane], round);
+      if (syncs) __syncwarp();
+      if (lane == 0) ptx::mbarrier_arrive(&shared.full[stage]);
+    } else {
+      wait(&shared.full[stage], parity);
+      ptx::st_global(out + round * 32 + lane, ptx::ld_shared(&shared.numbers[stage][31 - lane]));
+      ptx::mbarrier_arrive(&shared.empty[stage]);
+    }
+  }
+}
+
 // ---- Counters
 
 /// Meets at a counter that it leaves as it is, or sets back.
@@ -566,6 +597,18 @@ TEST_CASE("shared-race: an entry that mbarriers guard is written while it is rea
              run_entries(kArrivesBeforeReading));
   CHECK_SAYS(race, "  missing  __syncwarp between the read at ", run_entries(kNoSyncwarp));
   CHECK_SAYS(race, "mbarrier dequeued (shared + 0x8)", run_entries(kCountTooSmall));
+}
+
+TEST_CASE("shared-race: a lane arrives for a warp whose other lanes have not written") {
+  DeviceArray<int> out(4 * 32);
+  const auto run_filled = [&](bool syncs) {
+    return run(filled_by_lanes, one_cta(64, sizeof(Stages)), syncs, out.get());
+  };
+  CHECK_PASSES(run_filled(true));
+  CHECK(
+      schedules_that_say("shared-race",
+                         {"  missing  __syncwarp between the write at ", "lane 0 arrived for warp 0 before"},
+                         {"a wait for the arrival of warp 1"}, [&] { return run_filled(false); }) > 0);
 }
 
 TEST_CASE("livelock: a counter that the launch before has not set back") {

@@ -1,5 +1,6 @@
 // Instructions that wait for all lanes of a warp: no lane is behind one that another has left.
 #include "emulator/hopper_test.h"
+#include "emulator/report/course_rules.h"
 
 namespace lanes_test {
 
@@ -123,6 +124,13 @@ TEST_CASE("shared-race: coming to an instruction together orders no memory") {
   CHECK_BREAKS("shared-race", run(speaks_for_readers, shape(160), 1, out.get()));
   CHECK_BREAKS("shared-race", run(speaks_for_readers, shape(160), 0, out.get()));
   CHECK_PASSES(run(speaks_for_readers, shape(160), 2, out.get()));
+}
+
+TEST_CASE("release-for-warp: switched off, an instruction with .sync orders what lanes did before it") {
+  const emulator::ScopedCourseRule off(emulator::CourseRule::kReleaseForWarp, false);
+  DeviceArray<int> out(32);
+  CHECK_PASSES(run(speaks_for_readers, shape(160), 1, out.get()));
+  CHECK_BREAKS("shared-race", run(speaks_for_readers, shape(160), 0, out.get()));
 }
 
 }  // namespace lanes_test

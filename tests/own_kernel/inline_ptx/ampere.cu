@@ -48,7 +48,7 @@ __global__ void multiply(const __nv_bfloat16* a, const __nv_bfloat16* b, float* 
     const auto from_a = static_cast<std::uint32_t>(
         __cvta_generic_to_shared(tile_a[buffer] + lane % 16 * kStep + lane / 16 * 8));
     const auto from_b = static_cast<std::uint32_t>(
-        __cvta_generic_to_shared(tile_b[buffer] + lane % 8 * kStep + lane / 8 % 2 * 8));
+        __cvta_generic_to_shared(tile_b[buffer] + lane % 8 * kStep + lane / 8 * 8));  // of the lower 16 lanes
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
                  : "=r"(fragment_a[0]), "=r"(fragment_a[1]), "=r"(fragment_a[2]), "=r"(fragment_a[3])
                  : "r"(from_a)

@@ -93,11 +93,7 @@ __global__ void __launch_bounds__(256, 1) __cluster_dims__(kCluster, 1, 1)
 #endif
     asm volatile("bar.sync 1, 128;" ::: "memory");
     if (threadIdx.x == 0) {
-      asm volatile(
-          "cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {%2, %3}], [%1];" ::"l"(&map_d),
-          "r"(shared(s.d)), "r"(kTile * static_cast<int>(blockIdx.y)),
-          "r"(kTile * static_cast<int>(blockIdx.x))
-          : "memory");
+      store_tile(&map_d, s.d, kTile * static_cast<int>(blockIdx.y), kTile * static_cast<int>(blockIdx.x));
       asm volatile("cp.async.bulk.commit_group;");
       asm volatile("cp.async.bulk.wait_group %0;" ::"n"(0) : "memory");
     }

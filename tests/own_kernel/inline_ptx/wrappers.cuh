@@ -65,6 +65,12 @@ __device__ inline void load_tile_for_all(void* tile, const CUtensorMap* map, std
       : "memory");
 }
 
+__device__ inline void store_tile(const CUtensorMap* map, const void* tile, int column, int row) {
+  asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {%2, %3}], [%1];" ::"l"(map),
+               "r"(shared(tile)), "r"(column), "r"(row)
+               : "memory");
+}
+
 /// K-major rows of 128 bytes, swizzled.
 __device__ inline std::uint64_t descriptor(const void* tile) {
   return (shared(tile) & 0x3ffffu) >> 4 | std::uint64_t{1} << 16 | std::uint64_t{64} << 32 |

@@ -149,6 +149,18 @@ class Tables(Generator):
             ["M×N×K", "01_naive 16x16", "01_naive 8x32", "02_shared_tile"],
             ["512×512×64", "2.00", "–", "–"], ["4096³", "5.00", "4.00", "10.0"]])
 
+    def test_energy_is_known_where_the_power_limit_was_reached(self):
+        shapes = [shape(512, 512, 64, [contestant("cublaslt_best", "baseline", 5), contestant("01_naive", "step", 4, "8x32")]),
+                  shape(4096, 4096, 4096, [contestant("01_naive", "step", 10, "8x32"), contestant("cublaslt_best", "baseline", 10),
+                                           contestant("wgmma_ceiling", "ceiling", 20)])]
+        shapes[1]["conditions"] |= {"throttle_reasons": ["power_cap"], "power_w_median": 700, "power_w_max": 700}
+        self.write(timed(shapes, mode="sustained", idle_ms=0))
+        rows = self.rows("energy record=docs/results/run.json")
+        # 700 W at 10 TFLOP/s are 70 pJ for each of 2 * 4096^3 operations.
+        self.assertEqual(rows[1][3:], ["0.800 [0.800, 0.800] AMBIGUOUS", *["–"] * 6])
+        self.assertEqual(rows[2][2:], ["700", "1.000 [1.000, 1.000] AMBIGUOUS", "9621", "70.0", "9621", "70.0", "4810", "35.0"])
+        self.assertEqual(rows[3][3], "**0.894 [0.894, 0.894]**")
+
     def test_conditions(self):
         rows = self.rows("conditions record=docs/results/run.json")
         self.assertEqual(rows[1], ["512×512×64", "1905 [1800, 1980]", "512 (at most 611)", "55", "power cap"])

@@ -14,10 +14,10 @@ std::string matrices(const Instruction& in, Operands& operands) {
   if (!in.has("m8n8") || in.type() != "b16") return "";
   const bool loads = in.root() == "ldmatrix";
   const std::vector<std::string> registers = operands.vector(in.argument(loads ? 0 : 1));
-  const std::string row =
-      fmt::format("::inline_ptx::matrix_row({}, {}, ptx_where)", operands.address(in.argument(loads ? 1 : 0)),
-                  in.opcode.find("shared") != std::string::npos);
   const std::size_t count = registers.size();
+  const std::string row =
+      fmt::format("::inline_ptx::matrix_row({}, {}, {}, ptx_where)", operands.address(in.argument(loads ? 1 : 0)),
+                  in.opcode.find("shared") != std::string::npos, count);
   if (loads) {
     std::string code = fmt::format(
         "::inline_ptx::u32 ptx_v[{0}]; ::emulator::ldmatrix(\"{1}\", ptx_v, {0}, {2}, {3}, ptx_where); ",

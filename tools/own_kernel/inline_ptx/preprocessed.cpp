@@ -71,20 +71,23 @@ std::vector<std::pair<std::size_t, std::size_t>> parts_of(const std::string& cod
   return result;
 }
 
-/// `"=r"(expression), ...`
+/// `"=r"(expression), ...`; nvcc also takes them without a comma between.
 std::vector<AsmOperand> operands_of(const Preprocessed& source, std::size_t begin, std::size_t end) {
   std::vector<AsmOperand> result;
   for (const auto& [first, last] : parts_of(source.code(), begin, end, ',')) {
-    const std::string text = trimmed(source.unmarked().substr(first, last - first));
-    if (text.empty()) continue;
-    AsmOperand operand;
-    const std::string code = blanked(text, false);
-    const std::size_t open = code.find('(');
-    if (open == std::string::npos) throw inline_ptx::Untranslated{"the operand " + text};
-    operand.constraint = literals(text.substr(0, open));
-    operand.expression = trimmed(text.substr(open + 1, after_closing(code, open) - open - 2));
-    std::replace(operand.expression.begin(), operand.expression.end(), '\n', ' ');
-    result.push_back(operand);
+    std::string text = trimmed(source.unmarked().substr(first, last - first));
+    while (!text.empty()) {
+      AsmOperand operand;
+      const std::string code = blanked(text, false);
+      const std::size_t open = code.find('(');
+      const std::size_t close = open == std::string::npos ? open : after_closing(code, open);
+      if (close == std::string::npos) throw inline_ptx::Untranslated{"the operand " + text};
+      operand.constraint = literals(text.substr(0, open));
+      operand.expression = trimmed(text.substr(open + 1, close - open - 2));
+      std::replace(operand.expression.begin(), operand.expression.end(), '\n', ' ');
+      result.push_back(operand);
+      text = trimmed(text.substr(close));
+    }
   }
   return result;
 }

@@ -234,7 +234,7 @@ std::string Operands::label(const std::string& name) {
 
 std::string translate(const AsmStatement& statement) {
   const std::string where =
-      "const ::emulator::Where ptx_where = ::emulator::Where::here(); (void)ptx_where; ";
+      "const ::emulator::Where ptx_where = ::emulator::Where::here(); ";
   const std::vector<Piece> pieces = parse_ptx(statement.text);
   if (pieces.empty())
     return "{ __asm__ __volatile__(\"\" ::: \"memory\"); }";  // a word to the compiler alone
@@ -273,7 +273,7 @@ std::string translate(const AsmStatement& statement) {
     }
     head += "; ";
   }
-  head += where;
+  if (body.find("ptx_where") != std::string::npos) head += where;
   if (body.find("ptx_carry") != std::string::npos) head += "bool ptx_carry = false; ";
   std::size_t number = 0;
   for (const AsmOperand& output : statement.outputs) head += declaration(output, number++, true, false);

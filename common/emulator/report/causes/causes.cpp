@@ -12,6 +12,7 @@
 #include "emulator/report/causes/k_tiles.h"
 #include "emulator/report/causes/tensor_causes.h"
 #include "emulator/report/member_names.h"
+#include "emulator/sync/lanes.h"
 
 namespace emulator {
 namespace {
@@ -1053,9 +1054,9 @@ bool explain_skipped_waits(Report& report, const Gang& gang, const Thread& threa
   };
   const auto waited_at = [&](Where place) {
     const auto& made = gang.hopper->thread(thread).waits;
-    return place.text() == wait.where.text() ||
+    return place.is_line_of(wait.where) ||
            std::any_of(made.begin(), made.end(),
-                       [&](const LastWait& other) { return other.where.text() == place.text(); });
+                       [&](const LastWait& other) { return other.where.is_line_of(place); });
   };
   const std::uint32_t own = waits_there(thread);
   const std::uint32_t first = thread.index / kWarpgroupSize * kWarpgroupSize;
@@ -1656,8 +1657,18 @@ void explain_missing_end(Report& report, const Gang& gang, Stamp reader, Where r
     }
   }
   if (!wait) {
+    std::string together;  // where the reader's warp was together after the read
+    for (const auto& cta : gang.ctas) {
+      if (!name.agent && cta->key == stamp_cta(reader) && stamp_thread(reader) < cta->threads.size())
+        together = warp_instruction_since(*cta, stamp_thread(reader), stamp_time(reader));
+    }
     report.missing("a barrier (or an mbarrier that the readers arrive on) between the read at {} and {}",
                    read_at.text(), before);
+    if (!together.empty())
+      report.line("note",
+                  "where one lane arrives for its warp, a __syncwarp must come between the read and the "
+                  "arrival: {} orders execution, not memory (--allow release-for-warp accepts it)",
+                  together);
   } else if (!committed) {
     report.missing(
         "cp.async.bulk.commit_group after the store at {}: the store is in no group yet, and {} by {} covers "
@@ -1972,8 +1983,22 @@ bool reads_too_late(const Thread& reader, Stamp writer, Access earlier, Access n
   const auto& of_reader = gang.hopper->thread(reader).waits;
   const auto freed = latest_plain_wait(of_writer);
   const auto filled = latest_plain_wait(of_reader);
-  return freed != of_writer.rend() && filled != of_reader.rend() &&
-         arrivals_of_warp(cta, static_cast<std::uint32_t>(reader.warp()), *freed->barrier) >= filled->count;
+  if (freed == of_writer.rend() || filled == of_reader.rend()) return false;
+  // The first wait at a fresh barrier passes without an arrival: no reader has let the writer in.
+  if (freed->phase == freed->barrier->first_phase && freed->count == 1) return false;
+  return arrivals_of_warp(cta, static_cast<std::uint32_t>(reader.warp()), *freed->barrier) >= filled->count;
+}
+
+/// A read comes before the first write, by a thread that nobody had to let in: its first wait at a fresh
+/// barrier passes without an arrival.
+bool reads_too_early(const Thread& writer, Stamp reader, Access earlier, Access now, Stamp held) {
+  const Gang& gang = *writer.cta->gang;
+  if (!gang.hopper || earlier != Access::kRead || now != Access::kWrite || held != 0) return false;
+  const auto& of_writer = gang.hopper->thread(writer).waits;
+  const auto& of_reader = gang.hopper->cta(*writer.cta).threads[stamp_thread(reader)].waits;
+  const auto freed = latest_plain_wait(of_writer);
+  return freed != of_writer.rend() && latest_plain_wait(of_reader) != of_reader.rend() &&
+         freed->phase == freed->barrier->first_phase && freed->count == 1;
 }
 
 /// Two warpgroups write one place at one line: whether one of them goes on, behind the end of an array
@@ -2187,7 +2212,7 @@ void explain_race(Report& report, const Thread& thread, std::uintptr_t address, 
     return;
   }
   if (explain_named_barrier(report, thread, stamp, where, now, earlier_where, earlier)) return;
-  if (reads_too_late(thread, stamp, earlier, now)
+  if (reads_too_late(thread, stamp, earlier, now) || reads_too_early(thread, stamp, earlier, now, held)
           ? explain_guarded(report, cta.threads[stamp_thread(stamp)], address, thread.stamp(), where, now)
           : explain_guarded(report, thread, address, stamp, earlier_where, earlier))
     return;
@@ -2208,7 +2233,7 @@ void explain_race(Report& report, const Thread& thread, std::uintptr_t address, 
   }
   const bool read_and_write = (earlier == Access::kRead && now == Access::kWrite) ||
                               (earlier == Access::kWrite && now == Access::kRead);
-  if (read_and_write && earlier_where.text() == where.text()) {
+  if (read_and_write && earlier_where.is_line_of(where)) {
     explain_one_line(report, thread, where, earlier, stamp, held);
     return;
   }

@@ -188,7 +188,7 @@ Cublas& usable_cublas() {
 
 /// The tiles that cuBLASLt was seen to choose, by the numbers of cublasLt.h (cublasLtMatmulTile_t, hundreds
 /// more). As all of cuBLAS they are column-major: rows of D' are columns of D, so 176x128 is 128 x 176 here.
-constexpr std::array<std::pair<std::uint32_t, const char*>, 175> kTiles{
+constexpr std::array<std::pair<std::uint32_t, const char*>, 178> kTiles{
     {{125, "72x128"},  {179, "136x128"}, {326, "64x160"},  {345, "64x336"},  {453, "192x48"},
      {491, "256x56"},  {494, "256x88"},  {116, "64x192"},  {211, "200x64"},  {218, "216x128"},
      {220, "224x64"},  {226, "240x64"},  {342, "64x304"},  {126, "72x192"},  {194, "160x192"},
@@ -223,7 +223,8 @@ constexpr std::array<std::pair<std::uint32_t, const char*>, 175> kTiles{
      {538, "384x16"},  {397, "128x48"},  {204, "184x64"},  {160, "104x256"}, {452, "192x40"},
      {212, "200x128"}, {454, "192x56"},  {325, "64x152"},  {196, "168x64"},  {221, "224x128"},
      {106, "56x192"},  {107, "56x256"},  {171, "120x128"}, {235, "272x64"},  {327, "64x168"},
-     {496, "256x104"}, {151, "96x192"},  {200, "176x64"},  {457, "192x88"},  {14, "32x128"}}};
+     {496, "256x104"}, {151, "96x192"},  {200, "176x64"},  {457, "192x88"},  {14, "32x128"},
+     {247, "320x64"},  {333, "64x224"},  {347, "64x352"}}};
 static_assert(CUBLASLT_MATMUL_TILE_64x64 == 15 && CUBLASLT_MATMUL_TILE_192x128 == 31, "the header's numbers");
 
 std::string describe_tile(std::uint32_t id) {
