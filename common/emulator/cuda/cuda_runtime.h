@@ -434,7 +434,8 @@ struct Launched {
 
 /// The grid that `function` runs with these arguments, when its turn comes: launches copy their arguments.
 template <typename Function, typename Values>
-Operation grid_of(const void* handle, const gemm::ptx::LaunchShape& shape, Function function, Values&& values) {
+Operation grid_of(const void* handle, const gemm::ptx::LaunchShape& shape, Function function,
+                  Values&& values) {
   return [=, kept = std::make_shared<std::decay_t<Values>>(std::forward<Values>(values))] {
     const Launched<Function, std::decay_t<Values>> launched(function, *kept);
     emulator::note_launch_arguments(&launched, sizeof launched);
