@@ -64,6 +64,52 @@ class Lanes(Rules):
                     + CHECK % ("1, 32", 'run.buffer<int>("out", 1)'))
 
 
+class Atomics(Rules):
+    # One file for all: what is compiled once serves every case.
+    TEXT = ("#include <mma.h>\n#include <cuda/atomic>\n#include <string>\n"
+            "__global__ void count(int* total) {\n  atomicAdd_block(total, 1);\n}\n"
+            "__global__ void count_by_scope(int* total) {\n"
+            "  cuda::atomic_ref<int, cuda::thread_scope_block>(*total).fetch_add(1, cuda::std::memory_order_relaxed);\n}\n"
+            "__global__ void largest(const int* x, int* out, int n) {\n"
+            "  for (int i = blockIdx.x * 32 + threadIdx.x; i < n; i += gridDim.x * 32) atomicMax(out, x[i]);\n}\n"
+            "__global__ void last(volatile int* parts, unsigned* counter, int* out, bool fences) {\n  if (threadIdx.x != 0) return;\n"
+            "  parts[blockIdx.x] = blockIdx.x + 1;\n  if (fences) __threadfence();\n  if (atomicInc(counter, 99) != gridDim.x - 1) return;\n"
+            "  int sum = 0;\n  for (int b = 0; b < gridDim.x; ++b) sum += parts[b];\n  *out = sum;\n}\n"
+            "using namespace nvcuda;\n__global__ void tile(float* out, bool synchronises) {\n  __shared__ float s[256];\n"
+            "  wmma::fragment<wmma::accumulator, 16, 16, 16, float> f;\n  wmma::fill_fragment(f, 2.f);\n"
+            "  wmma::store_matrix_sync(s, f, 16, wmma::mem_row_major);\n  if (synchronises) __syncwarp();\n"
+            "  for (int i = threadIdx.x; i < 256; i += 32) out[i] = s[i];\n}\n"
+            "__global__ void two(int* out) {\n  __shared__ int a[32], b[32];\n  const int t = threadIdx.x;\n  out[32 + t] = a[t];\n  __syncthreads();\n"
+            "  b[t] = t;\n  out[t] = b[31 - t];\n}\n"
+            "void check_kernel(emulate::Run& run) {\n  const std::string which = getenv(\"CASE\");\n  const std::vector<int> zero(64);\n"
+            "  int* out = run.buffer(\"out\", zero);\n  int* parts = run.buffer<int>(\"parts\", 64);\n"
+            "  if (which == \"block\") count<<<4, 32>>>(out);\n  if (which == \"own block\") count<<<1, 32>>>(out);\n"
+            "  if (which == \"scope\") count_by_scope<<<4, 32>>>(out);\n"
+            "  if (which == \"largest\") {\n    std::vector<int> x(3000);\n    for (int i = 0; i < 3000; ++i) x[i] = i * 37 % 1009;\n"
+            "    largest<<<4, 32>>>(run.buffer(\"x\", x), out, 3000);\n  }\n"
+            "  if (which == \"last\" || which == \"fences\")\n"
+            "    last<<<8, 32>>>(parts, (unsigned*)run.buffer(\"counter\", zero), out, which == \"fences\");\n"
+            "  if (which == \"tile\" || which == \"warp\") tile<<<1, 32>>>(run.buffer<float>(\"tile\", 256), which == \"warp\");\n"
+            "  if (which == \"two\") two<<<1, 32>>>(out);\n}\n")
+
+    def test_atomics_and_what_a_fragment_leaves(self):
+        with self.subTest("a scope that excludes the other block"):
+            for case, line in (("block", 5), ("scope", 8)):
+                self.reports(self.TEXT, "global-race", "an atomic of block scope", f"device scope at own.cu:{line}", case=case)
+            self.passes(self.TEXT, case="own block")
+        with self.subTest("a maximum that stays the same is no wait"):
+            self.passes(self.TEXT, "--seeds", "30", case="largest")
+        with self.subTest("a counter raised without a fence"):
+            self.reports(self.TEXT, "relaxed-order", "own.cu:15", "own.cu:19", "__threadfence between own.cu:15 and own.cu:17", case="last")
+            self.passes(self.TEXT, case="fences")
+        with self.subTest("a stored fragment is read by other lanes"):
+            self.reports(self.TEXT, "shared-race", "own.cu:27", "own.cu:29", case="tile")
+            self.passes(self.TEXT, case="warp")
+        with self.subTest("a stricter rule hides no other one"):
+            report = self.reports(self.TEXT, "shared-uninitialised", "without that rule, another one is broken:\nshared-race: ", case="two")
+            self.assertLess(report.index("--allow shared-uninitialised"), report.index("shared-race"))
+
+
 class Memory(Rules):
     def test_a_shared_array_that_nobody_writes_is_reported(self):
         text = ("__global__ void k(float* out, bool writes) {\n  __shared__ float s[32];\n  if (writes) s[threadIdx.x] = 1;\n"

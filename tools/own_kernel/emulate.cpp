@@ -387,6 +387,35 @@ int complain_of(const Outcome& outcome, bool may_raise) {
   return outcome.status > 128 ? harness::kExitUsage : outcome.status;
 }
 
+/// The rule stricter than the PTX ISA that the report is about and that --allow switches off, or "".
+std::string stricter_rule_of(const Outcome& outcome) {
+  constexpr std::string_view kBefore = "\n  stricter this rule is stricter than the PTX ISA; --allow ";
+  const std::size_t at = outcome.text.find(kBefore);
+  if (outcome.rule.empty() || at == std::string::npos) return {};
+  const std::size_t begin = at + kBefore.size();
+  return outcome.text.substr(begin, outcome.text.find(' ', begin) - begin);
+}
+
+/// A report of a stricter rule ends the run, and may come before a mistake that every reading of the PTX ISA
+/// forbids: runs the schedules again without such rules, for a few seconds, until there is one. Its text, or
+/// "".
+std::string harder_report(Options options, const std::vector<Schedule>& schedules, Outcome outcome) {
+  constexpr std::size_t kRules = 3;
+  constexpr std::chrono::seconds kAtMost(5);
+  const auto begin = std::chrono::steady_clock::now();
+  for (std::size_t i = 0; i < kRules && !stricter_rule_of(outcome).empty(); ++i) {
+    options.allow.push_back(stricter_rule_of(outcome));
+    harness::switch_course_rules(options.allow, options.strict);
+    outcome = {};
+    for (const Schedule& schedule : schedules) {
+      if (outcome.status != harness::kExitOk || std::chrono::steady_clock::now() - begin > kAtMost) break;
+      Speed unused;
+      outcome = run_in_child(options, schedule, "without " + options.allow.back(), unused);
+    }
+  }
+  return stricter_rule_of(outcome).empty() && !outcome.rule.empty() ? outcome.text : std::string();
+}
+
 /// What has been run so far, for the document.
 struct Progressed {
   std::size_t planned = 0;
@@ -450,7 +479,14 @@ int check(const Options& options, std::FILE* json) {
   }
   if (json && !write_document(json, document_of(options, so_far, speed, outcome, schedules[so_far.run - 1])))
     throw harness::Error("standard output cannot be written");
-  if (outcome.status != harness::kExitOk) return complain_of(outcome, json == nullptr);
+  if (outcome.status != harness::kExitOk) {
+    const int status = complain_of(outcome, json == nullptr);
+    if (!json && !is_one && !stricter_rule_of(outcome).empty()) {
+      if (const std::string text = harder_report(options, schedules, outcome); !text.empty())
+        harness::complain("without that rule, another one is broken:\n" + text + "\n");
+    }
+    return status;
+  }
   if (options.counters) fmt::print("{}", harness::fitted_table(harness::take_emulator_counters().table));
   const std::string count = so_far.run < so_far.planned
                                 ? fmt::format("{} of {} schedules, within --total {:g},", so_far.run,

@@ -82,12 +82,12 @@ inline void __threadfence_system(emulator::Where where = emulator::Where::here()
   emulator::fence(emulator::Scope::kDevice, "__threadfence_system", where, emulator::FenceOrder::kSequential);
 }
 
-// Scoped atomics: one device, so the device's scope is the system's. The emulator takes an atomic of the
-// CTA's scope for one of the device's.
+// Scoped atomics: one device, so the device's scope is the system's.
 #define EMULATOR_SCOPED(name)                                               \
   template <typename T>                                                     \
   inline T name##_block(T* address, std::type_identity_t<T> value,          \
                         emulator::Where where = emulator::Where::here()) {  \
+    const emulator::AtomicScope scope(emulator::Scope::kCta);               \
     return name(address, value, where);                                     \
   }                                                                         \
   template <typename T>                                                     \
@@ -107,6 +107,7 @@ EMULATOR_SCOPED(atomicXor)
 template <typename T>
 inline T atomicCAS_block(T* address, std::type_identity_t<T> compare, std::type_identity_t<T> value,
                          emulator::Where where = emulator::Where::here()) {
+  const emulator::AtomicScope scope(emulator::Scope::kCta);
   return atomicCAS(address, compare, value, where);
 }
 template <typename T>
@@ -123,6 +124,7 @@ inline unsigned atomicDec(unsigned* address, unsigned limit,
 
 inline unsigned atomicInc_block(unsigned* address, unsigned limit,
                                 emulator::Where where = emulator::Where::here()) {
+  const emulator::AtomicScope scope(emulator::Scope::kCta);
   return atomicInc(address, limit, where);
 }
 inline unsigned atomicInc_system(unsigned* address, unsigned limit,
@@ -131,6 +133,7 @@ inline unsigned atomicInc_system(unsigned* address, unsigned limit,
 }
 inline unsigned atomicDec_block(unsigned* address, unsigned limit,
                                 emulator::Where where = emulator::Where::here()) {
+  const emulator::AtomicScope scope(emulator::Scope::kCta);
   return atomicDec(address, limit, where);
 }
 inline unsigned atomicDec_system(unsigned* address, unsigned limit,

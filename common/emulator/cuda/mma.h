@@ -43,14 +43,19 @@ void fill_fragment(fragment<Use, kM, kN, kK, T, Layout>& f, const Value& value) 
   for (auto& x : f.x) x = value;
 }
 
-/// Element i of the lane: index lane + 32 i of the matrix, row by row.
+/// Element i of the lane: index (lane + 16 + i) % 32 + 32 i of the matrix, row by row. A lane that reads
+/// every 32nd element of a stored tile, as most code does, thus reads what other lanes have stored.
 template <typename Fragment, typename Visit>
 [[gnu::always_inline]] inline void emulated_elements(Visit visit) {
   const int lane = emulator::running_thread().lane();
   for (int i = 0; i < Fragment::num_elements; ++i) {
-    const int index = lane + 32 * i;
+    const int index = (lane + 16 + i) % 32 + 32 * i;
     visit(i, index / Fragment::kColumns, index % Fragment::kColumns);
   }
+}
+
+constexpr int emulated_lane(int index) {
+  return (index + 16 + 31 * (index / 32)) % 32;
 }
 
 template <typename Use, int kM, int kN, int kK, typename T, typename Layout>
@@ -105,7 +110,7 @@ void mma_sync(fragment<accumulator, kM, kN, kK, TD>& d, const fragment<matrix_a,
       "mma_sync", 0xffffffffu, &operands,
       [](emulator::Rendezvous& meeting) {
         const auto of = [&](int index) {
-          return static_cast<Operands*>(meeting.arguments[static_cast<std::size_t>(index % 32)]);
+          return static_cast<Operands*>(meeting.arguments[static_cast<std::size_t>(emulated_lane(index))]);
         };
         const auto element = [](auto value) {
           if constexpr (std::is_same_v<decltype(value), float> && std::is_same_v<TA, precision::tf32>)

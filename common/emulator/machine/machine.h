@@ -109,9 +109,11 @@ struct Thread {
     const void* address = nullptr;
     std::uint64_t load = 0;  // Where::packed
     std::uint64_t store = 0;
+    bool by_update = false;  // not by a load
   };
   std::array<Seen, 4> seen;
   std::uint32_t seen_count = 0;
+  bool narrow_atomics = false;  // see AtomicScope
   // What is known to be over without its writes being visible: an arrival in another CTA that was not
   // released to the cluster. Enough for an asynchronous copy to overwrite what was read, not for reading.
   VectorClock execution;

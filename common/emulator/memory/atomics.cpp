@@ -64,6 +64,14 @@ struct FlagWord {
     bool added = false;        // by a read-modify-write
     Where where;
   };
+  /// Accesses of CTA scope: the latest of each thread.
+  struct Narrow {
+    Stamp stamp = 0;
+    Where where;
+    const char* what = "";
+    bool writes = false;
+  };
+  std::vector<Narrow> narrow;
   const void* address = nullptr;
   unsigned bytes = 0;
   bool shared = false;
@@ -477,7 +485,7 @@ void fence(Scope scope, const char* what, Where where, FenceOrder order) {
 }
 
 AtomicAccess::AtomicAccess(const void* address, unsigned bytes, const char* what, Where where,
-                           AtomicKind kind) {
+                           AtomicKind kind, bool asks) {
   Thread& thread = this_thread(what, where);
   if (kind != AtomicKind::kLoad) let_lanes_catch_up(what, where);
   thread.cta->gang->yield();  // any thread may come first
@@ -502,7 +510,7 @@ AtomicAccess::AtomicAccess(const void* address, unsigned bytes, const char* what
   }
   if (watches_co_residency(thread.cta->gang->grid) && !is_shared(address)) {
     std::string report;
-    if (kind != AtomicKind::kStore) {
+    if (kind != AtomicKind::kStore && asks) {
       std::uint64_t word = 0;
       std::memcpy(&word, address, std::min<std::size_t>(sizeof word, bytes));
       report = note_question(thread, address, what, where, word, flag.writer);
@@ -520,6 +528,7 @@ AtomicAccess::AtomicAccess(const void* address, unsigned bytes, const char* what
   }
   flag_ = &flag;
   where_ = where;
+  check_scope(what, kind);
   flag.found = word_at(address, bytes);
   flag.updates = kind == AtomicKind::kUpdate;
   if (kind != AtomicKind::kStore) {
@@ -575,6 +584,59 @@ AtomicAccess::AtomicAccess(const void* address, unsigned bytes, const char* what
     thread.seen_cta.join_only(thread.cta->key, flag.cta);
     thread.seen_cta.unshare();
   }
+  if (kind == AtomicKind::kUpdate && !flag.shared && flag.writer.number != 0 &&
+      flag.writer.writer >> 32 != thread.stamp() >> 32 && !thread.clock.covers(flag.writer.writer) &&
+      course_rule_on(CourseRule::kRelaxedOrder))
+    remember_writer(true);
+}
+
+/// An atomic of CTA scope is one for its own CTA only: to others it is a plain access.
+void AtomicAccess::check_scope(const char* what, AtomicKind kind) {
+  const Thread& thread = running_thread();
+  FlagWord& flag = *flag_;
+  const bool writes = kind != AtomicKind::kLoad;
+  const auto conflicts = [&](Stamp stamp, bool other_writes) {
+    return stamp != 0 && stamp_cta(stamp) != thread.cta->key && (writes || other_writes) &&
+           !thread.clock.covers(stamp);
+  };
+  FlagWord::Narrow other;
+  bool found = false;
+  if (thread.narrow_atomics) {
+    for (const FlagWord::Store& store : flag.stores) {
+      if (found || !conflicts(store.stamp, true)) continue;
+      other = {store.stamp, store.where, store.what, true};
+      found = true;
+    }
+    for (const FlagWord::Load& load : flag.loads) {
+      if (found || !conflicts(load.stamp, load.updates)) continue;
+      other = {load.stamp, load.where, load.what, load.updates};
+      found = true;
+    }
+    entry_of(flag.narrow, thread.stamp()) = {thread.stamp(), where_, what, writes};
+  } else {
+    for (const FlagWord::Narrow& narrow : flag.narrow) {
+      if (found || !conflicts(narrow.stamp, narrow.writes)) continue;
+      other = narrow;
+      found = true;
+    }
+  }
+  if (!found) return;
+  const std::string report =
+      Report("race on global memory: an atomic of block scope touches bytes that another block accesses too")
+          .line("bytes", "{} ({} bytes)", name_address(reinterpret_cast<std::uintptr_t>(flag.address)),
+                flag.bytes)
+          .line("one", "{} at {} by {}", other.what, other.where.text(),
+                name_thread(thread.cta->gang->grid, other.stamp))
+          .line("other", "{} at {} by {}", what, where_.text(), name_thread(thread))
+          .missing("device scope at {}: thread_scope_device, .gpu, or the function without _block",
+                   thread.narrow_atomics ? where_.text() : other.where.text())
+          .rule(
+              "an atomic of block scope is atomic only for the threads of its own block, and an update by "
+              "another block may be lost",
+              "PTX ISA, \"Memory Consistency Model: Morally strong operations\"")
+          .str();
+  std::exchange(shard_, nullptr)->mutex.unlock();
+  fail("global-race", report);
 }
 
 AtomicAccess::~AtomicAccess() {
@@ -640,6 +702,8 @@ void AtomicAccess::check_relaxed_order() {
     if (seen.writer >> 32 != writer.writer >> 32 || seen.number <= writer.number ||
         seen.address == flag_->address || seen.load == where_.packed() || thread.clock.covers(writer.writer))
       continue;
+    // A counter that was raised after a fence: CUDA's own samples read what it counts without a second fence.
+    if (seen.by_update && thread.seen_device.covers(writer.writer)) continue;
     const Grid& grid = thread.cta->gang->grid;
     const auto name = [](const void* address) {
       return name_address(reinterpret_cast<std::uintptr_t>(address));
@@ -664,12 +728,18 @@ void AtomicAccess::check_relaxed_order() {
     fail("relaxed-order", report);
   }
   if (thread.clock.covers(writer.writer)) return;
+  remember_writer(false);
+}
+
+void AtomicAccess::remember_writer(bool by_update) {
+  Thread& thread = running_thread();
+  const AtomicWriter& writer = flag_->writer;
   Thread::Seen* entry = nullptr;
   for (Thread::Seen& seen : thread.seen) {
     if (seen.address == flag_->address && seen.writer >> 32 == writer.writer >> 32) entry = &seen;
   }
   if (entry == nullptr) entry = &thread.seen[thread.seen_count++ % thread.seen.size()];
-  *entry = {writer.writer, writer.number, flag_->address, where_.packed(), writer.where.packed()};
+  *entry = {writer.writer, writer.number, flag_->address, where_.packed(), writer.where.packed(), by_update};
 }
 
 namespace {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstring>
 #include <string>
+#include <string_view>
 #include <type_traits>
 
 #include "emulator/machine/context.h"
@@ -55,12 +56,27 @@ bool explain_flag(Report& report, const Thread& thread, Where where, Stamp earli
 bool explain_overwritten_slot(Report& report, const Thread& thread, Where where, Stamp reader, Stamp held,
                               Where held_where);
 
+/// The thread's atomics are of this scope for as long as the object lives.
+class AtomicScope {
+ public:
+  explicit AtomicScope(Scope scope) { set(scope == Scope::kCta); }
+  ~AtomicScope() { set(false); }
+  AtomicScope(const AtomicScope&) = delete;
+  AtomicScope& operator=(const AtomicScope&) = delete;
+
+ private:
+  static void set(bool narrow) {
+    if (context.thread) running_thread().narrow_atomics = narrow;
+  }
+};
+
 /// An atomic access in progress: checks it, serialises it, and passes happens-before through the address. A
 /// relaxed atomic alone orders nothing; the fences of both sides do.
 class AtomicAccess {
  public:
+  /// `asks`: a thread that waits for another value may execute it, again and again.
   AtomicAccess(const void* address, unsigned bytes, const char* what, Where where,
-               AtomicKind kind = AtomicKind::kUpdate);
+               AtomicKind kind = AtomicKind::kUpdate, bool asks = true);
   ~AtomicAccess();
   AtomicAccess(const AtomicAccess&) = delete;
   AtomicAccess& operator=(const AtomicAccess&) = delete;
@@ -72,16 +88,35 @@ class AtomicAccess {
 
  private:
   void check_relaxed_order();
+  void remember_writer(bool by_update);
+  void check_scope(const char* what, AtomicKind kind);
   struct Shard* shard_ = nullptr;
   struct FlagWord* flag_ = nullptr;
   Where where_;
 };
 
+/// Whether a thread may wait for another value by this update: an exchange (of a lock), or one that changes
+/// nothing (atomicAdd of 0). A maximum or a sum that finds the same value several times is no wait.
+template <typename T, typename Update>
+EMULATOR_NOT_INSTRUMENTED bool may_ask(std::string_view what, Update& update) {
+  for (const char* exchange : {"CAS", "cas", "xch", "compare"}) {
+    if (what.find(exchange) != std::string_view::npos) return true;
+  }
+  for (const std::uint64_t bits : {std::uint64_t{0}, std::uint64_t{0x4343434343434343}}) {
+    T value;
+    std::memcpy(static_cast<void*>(&value), &bits, sizeof value);
+    const T next = update(value);
+    if (std::memcmp(&next, &value, sizeof value) != 0) return false;
+  }
+  return true;
+}
+
 template <typename T, typename Update>
 EMULATOR_NOT_INSTRUMENTED T atomic_update(T* address, const char* what, Where where, Update update,
                                           AtomicKind kind = AtomicKind::kUpdate) {
   static_assert(sizeof(T) == 4 || sizeof(T) == 8 || sizeof(T) == 2, "atomics are 2, 4 or 8 bytes wide");
-  AtomicAccess access(address, sizeof(T), what, where, kind);
+  const bool asks = kind != AtomicKind::kUpdate || may_ask<T>(what, update);
+  AtomicAccess access(address, sizeof(T), what, where, kind, asks);
   T old;
   std::memcpy(&old, address, sizeof(T));
   const T next = update(old);

@@ -304,6 +304,21 @@ Buffer* nearest_buffer(std::uintptr_t address) {
   return find_nearest(s, address);
 }
 
+std::string wrapped_index(std::uintptr_t address) {
+  for (const std::uintptr_t element : {1, 2, 4, 8, 16}) {
+    const std::uintptr_t meant = address + (element << 32);
+    const Buffer* const buffer = find_buffer(meant);
+    if (buffer == nullptr || meant < buffer->begin || meant - buffer->begin < element << 31) continue;
+    return fmt::format(
+        "an index of 32 bits has perhaps overflowed: {} elements of {} byte{} later lies {} bytes into "
+        "buffer "
+        "{} ({} bytes)",
+        std::uint64_t{1} << 32, element, element == 1 ? "" : "s", meant - buffer->begin, buffer->name,
+        buffer->bytes);
+  }
+  return {};
+}
+
 std::string describe_address(std::uintptr_t address, std::size_t access_bytes) {
   auto relation = [&](const Buffer& buffer) {
     const std::uintptr_t end = buffer.begin + buffer.bytes;

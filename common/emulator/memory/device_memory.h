@@ -69,6 +69,8 @@ std::int64_t device_bytes_free();
 Buffer* find_buffer(std::uintptr_t address);
 /// The live buffer that contains the address or is nearest to it, or nullptr.
 Buffer* nearest_buffer(std::uintptr_t address);
+/// "an index of 32 bits has perhaps overflowed: ...", where 2^32 elements later lies in a buffer; or "".
+std::string wrapped_index(std::uintptr_t address);
 /// "39 bytes past the end of buffer D (131072 bytes)", for any address; `access_bytes` long access.
 std::string describe_address(std::uintptr_t address, std::size_t access_bytes);
 /// "D + 512", or the bare address outside all buffers.

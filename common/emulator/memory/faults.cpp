@@ -88,12 +88,15 @@ Failure describe_fault(const Fault& fault, const Thread& thread) {
                       "this course, common/ptx/memory.cuh")
                 .str()};
   }
-  return {"invalid-address",
-          begin(fmt::format("a pointer to {:#x} was dereferenced without a wrapper{}", fault.address,
-                            fault.address < 4096 ? ", which is null or nearly null" : ""))
-              .rule("a kernel may access only memory that has been allocated, and only through the wrappers",
-                    "CUDA C++ Programming Guide, \"Device Memory\"")
-              .str()};
+  Report report =
+      begin(fmt::format("a kernel accesses {:#x}, which is {}", fault.address,
+                        fault.address < 4096 ? "null or nearly null" : "in no memory of the GPU"));
+  if (const std::string wrapped = wrapped_index(fault.address); !wrapped.empty())
+    report.line("note", "{}", wrapped);
+  return {"invalid-address", report
+                                 .rule("a kernel may access only memory that has been allocated",
+                                       "CUDA C++ Programming Guide, \"Device Memory\"")
+                                 .str()};
 }
 
 void install_fault_handlers() {

@@ -1,6 +1,7 @@
 #include "emulator/sync/named_barrier.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
@@ -41,6 +42,16 @@ std::string arrivals_text(const NamedBarrier& barrier) {
   return text;
 }
 
+/// ", also at kernel.cu:12": where else than at the first arrival's place threads have arrived.
+std::string other_places(const NamedBarrier& barrier) {
+  std::set<std::string> places;
+  for (const NamedBarrier::Arrival& arrival : barrier.arrivals) {
+    places.insert(arrival.where.text());
+  }
+  places.erase(barrier.arrivals.front().where.text());
+  return places.empty() ? std::string() : fmt::format(", also at {}", fmt::join(places, ", "));
+}
+
 [[noreturn]] void fail_barrier(const std::string& headline, const NamedBarrier& barrier, const char* what,
                                std::uint32_t number, std::uint32_t threads, Where where,
                                const std::string& rule, const std::string& missing = {}) {
@@ -48,8 +59,8 @@ std::string arrivals_text(const NamedBarrier& barrier) {
   report.line("where", "{} {}, {} threads, by {}", where.text(), what, threads,
               name_thread(running_thread()));
   if (!barrier.arrivals.empty()) {
-    report.line("others", "barrier {} of {} threads, first {}; arrived: {}", number, barrier.threads,
-                barrier.arrivals.front().where.text(), arrivals_text(barrier));
+    report.line("others", "barrier {} of {} threads, first {}{}; arrived: {}", number, barrier.threads,
+                barrier.arrivals.front().where.text(), other_places(barrier), arrivals_text(barrier));
   }
   if (!missing.empty()) report.missing(missing);
   hopper_engine(what, where).fail("named-barrier", report.rule(rule, kNamedBarrierSection));

@@ -135,6 +135,7 @@ T atomic(const char* what, Place place, u64 address, Where where, Update update)
   if (place.space == Space::kGlobal)
     emulator::check_global(object, sizeof(T), emulator::Access::kAtomic, where);
   order_before(what, place, where);
+  const emulator::AtomicScope scope(place.scope);
   const T old = emulator::atomic_update(object, what, where, update);
   order_after(what, place, where);
   return old;

@@ -1315,7 +1315,17 @@ bool explain_read_before_copy(Report& report, const Cta& target, const Mbarrier&
                               Where read_at) {
   if (stamp_cta(reader) != target.key) return false;
   const Thread& thread = target.threads[stamp_thread(reader)];
-  if (last_wait(thread, signalled) != nullptr) return false;
+  if (const LastWait* const wait = last_wait(thread, signalled)) {
+    if (wait->phase > signalled.phase) return false;
+    report.missing(
+        "a wait for phase {} (parity {}) of {} before the read at {}: the latest wait there of {}, at {} for "
+        "parity {}, passed at once, because an earlier phase of that parity had completed. The bytes held "
+        "nothing when it read them, so what it wants is what this copy brings. Does the parity flip as often "
+        "as the barrier completes a phase?",
+        signalled.phase, signalled.phase & 1, name_mbarrier(signalled), read_at.text(),
+        name_thread(target.gang->grid, reader), wait->where.text(), wait->parity);
+    return true;
+  }
   report.missing(
       "a wait at {} before the read at {}: {} has never waited there. The bytes held nothing when it read "
       "them, so what it wants is what this copy brings. Every thread that reads waits, not only the one that "
