@@ -295,7 +295,7 @@ def population_table(record, path, options, document):
         if values[key]:
             found = summary(values[key], WORST[key])
             rows.append([what, str(found["count"]), *(f"{found[one]:.3f}" for one in ("geometric_mean", "tenth", "worst"))])
-    return markdown(["", "shapes", "geometric mean", "a tenth is worse than", "worst"], [False, True, True, True, True],
+    return markdown(["", "shapes", "geometric mean", "10th percentile", "worst"], [False, True, True, True, True],
                     rows) + caption(record, path, "Random shapes, ")
 
 

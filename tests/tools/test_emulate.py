@@ -471,6 +471,13 @@ class OwnKernels(WrittenFile):
             "own.cu:3: the emulator has cp.reduce.async.bulk.shared::cluster as the PTX ISA has it: inc and dec of u32, min and max of "
             "u32 and s32, and, or and xor of b32, add of u32, s32, u64 and s64.")
 
+    def test_a_function_that_calls_itself(self):
+        done = self.emulate("__device__ int product(int n) { return n < 2 ? 1 : n * product(n - 1); }\n"
+                            "__global__ void k(int* x) { x[threadIdx.x] = product(threadIdx.x); }\n"
+                            "int main() {\n  int *x, last;\n  cudaMalloc(&x, 8 * sizeof(int));\n  k<<<1, 8>>>(x);\n"
+                            "  cudaMemcpy(&last, x + 7, sizeof last, cudaMemcpyDeviceToHost);\n  return last != 5040;\n}\n", "--seeds", "1")
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+
     def test_special_registers_and_logic(self):
         done = self.emulate('__global__ void k(unsigned* x) {\n  unsigned below, lane, one;\n  asm("mov.u32 %0, %%lanemask_lt;" : "=r"(below));\n'
                             '  asm("mov.u32 %0, %laneid;" : "=r"(lane));\n  asm("lop3.b32 %0, %1, %1, %1, 3;" : "=r"(one) : "r"(lane));\n'
