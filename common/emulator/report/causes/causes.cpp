@@ -1317,6 +1317,7 @@ bool explain_read_before_copy(Report& report, const Cta& target, const Mbarrier&
   const Thread& thread = target.threads[stamp_thread(reader)];
   if (const LastWait* const wait = last_wait(thread, signalled)) {
     if (wait->phase > signalled.phase) return false;
+    if (explain_skipped_waits(report, *target.gang, thread, signalled, *wait)) return true;
     report.missing(
         "a wait for phase {} (parity {}) of {} before the read at {}: the latest wait there of {}, at {} for "
         "parity {}, passed at once, because an earlier phase of that parity had completed. The bytes held "
