@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "emulator/machine/context.h"
+#include "emulator/machine/frames.h"
 #include "emulator/machine/machine.h"
 #include "emulator/machine/watchdog.h"
 #include "emulator/memory/remote_accesses.h"
@@ -409,15 +410,6 @@ bool Gang::all_in_circles(Thread& polled) {
   circles_closed_ = 0;
   ++circle_round_;
   return false;
-}
-
-/// Overwrites what functions that have returned left below the caller's frame. Frames that follow do not
-/// write all of their bytes, and Gang::all_in_circles compares them.
-[[gnu::noinline]] static void forget_returned_frames() {
-  constexpr std::size_t kBytes = 2048;
-  unsigned char dead[kBytes];
-  std::memset(dead, 0, kBytes);
-  asm volatile("" ::"r"(dead) : "memory");  // so that it is not left out
 }
 
 void Gang::yield() {

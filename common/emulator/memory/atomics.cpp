@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "emulator/machine/frames.h"
 #include "emulator/machine/watchdog.h"
 #include "emulator/memory/co_residency.h"
 #include "emulator/memory/device_memory.h"
@@ -486,108 +487,113 @@ void fence(Scope scope, const char* what, Where where, FenceOrder order) {
 
 AtomicAccess::AtomicAccess(const void* address, unsigned bytes, const char* what, Where where,
                            AtomicKind kind, bool asks) {
-  Thread& thread = this_thread(what, where);
-  if (kind != AtomicKind::kLoad) let_lanes_catch_up(what, where);
-  thread.cta->gang->yield();  // any thread may come first
-  const auto value = reinterpret_cast<std::uintptr_t>(address);
-  if (is_shared(address)) {
-    if (context.counters) count_shared(address, bytes, Access::kAtomic, where);
-    check_shared(address, bytes, access_of(kind), where);
-  } else {
-    if (context.counters) count_global(address, bytes, Access::kAtomic, where);
-    check_global(address, bytes, access_of(kind), where);
-  }
-  shard_ = &shard_of(value);
-  shard_->mutex.lock();
-  const std::uint64_t launch = thread.cta->gang->grid.launch;
-  if (shard_->launch != launch) begin_launch(*shard_, launch);
-  FlagWord& flag = shard_->flags[flag_key(address, thread)];
-  if (flag.address == nullptr) {
-    flag.address = address;
-    flag.bytes = bytes;
-    flag.shared = is_shared(address);
-    flag.at_first = word_at(address, bytes);
-  }
-  if (watches_co_residency(thread.cta->gang->grid) && !is_shared(address)) {
-    std::string report;
-    if (kind != AtomicKind::kStore && asks) {
-      std::uint64_t word = 0;
-      std::memcpy(&word, address, std::min<std::size_t>(sizeof word, bytes));
-      report = note_question(thread, address, what, where, word, flag.writer);
+  if (asks)
+    forget_returned_frames();  // so that nothing of them is left between the variables of the frame below
+  const auto begin = [&]() __attribute__((noinline)) {
+    Thread& thread = this_thread(what, where);
+    if (kind != AtomicKind::kLoad) let_lanes_catch_up(what, where);
+    thread.cta->gang->yield();  // any thread may come first
+    const auto value = reinterpret_cast<std::uintptr_t>(address);
+    if (is_shared(address)) {
+      if (context.counters) count_shared(address, bytes, Access::kAtomic, where);
+      check_shared(address, bytes, access_of(kind), where);
+    } else {
+      if (context.counters) count_global(address, bytes, Access::kAtomic, where);
+      check_global(address, bytes, access_of(kind), where);
     }
-    if (!report.empty()) {
-      shard_->mutex.unlock();
-      fail("co-residency", report);
+    shard_ = &shard_of(value);
+    shard_->mutex.lock();
+    const std::uint64_t launch = thread.cta->gang->grid.launch;
+    if (shard_->launch != launch) begin_launch(*shard_, launch);
+    FlagWord& flag = shard_->flags[flag_key(address, thread)];
+    if (flag.address == nullptr) {
+      flag.address = address;
+      flag.bytes = bytes;
+      flag.shared = is_shared(address);
+      flag.at_first = word_at(address, bytes);
     }
-    if (kind != AtomicKind::kLoad) note_atomic_write(thread);
-  }
-  if (kind == AtomicKind::kStore) {
-    flag.device_before = std::exchange(flag.device, {});
-    flag.cta_before = std::exchange(flag.cta, {});
-    flag.sequential_before = flag.sequential;  // later writes in coherence order count as well
-  }
-  flag_ = &flag;
-  where_ = where;
-  check_scope(what, kind);
-  flag.found = word_at(address, bytes);
-  flag.updates = kind == AtomicKind::kUpdate;
-  if (kind != AtomicKind::kStore) {
-    note_poll({.what = what, .address = address, .bytes = bytes, .where = where});
-  }
-  if (kind != AtomicKind::kLoad && !thread.fenced_device.empty()) {
-    flag.device.join(thread.fenced_device);
-    flag.device.unshare();
-  }
-  if (kind != AtomicKind::kLoad && !thread.fenced_cta.empty()) {
-    flag.cta.join_only(thread.cta->key, thread.fenced_cta);
-    flag.cta.unshare();
-  }
-  if (kind != AtomicKind::kLoad && !thread.sequential_past.empty()) {
-    flag.sequential.join(thread.sequential_past);
-    flag.sequential.unshare();
-  }
-  if (kind == AtomicKind::kLoad) {
-    FlagWord::Load& load = entry_of(flag.loads, thread.stamp());
-    load = {.stamp = thread.stamp(), .where = where, .what = what, .number = ++loads_so_far};
-  } else {
-    FlagWord::Store& store = entry_of(flag.stores, thread.stamp());
-    store = {.stamp = thread.stamp(), .where = where, .what = what, .device = thread.fenced_device};
-    store.device.unshare();
-    if (thread.fence_time != 0 && thread.fence_time != thread.time) {  // it has met others since
-      store.fence = Where::from_packed(thread.fence_where);
-      store.knew = thread.clock;
-      store.knew.raise_base(thread.cta->key, thread.base);
-      store.knew.unshare();
+    if (watches_co_residency(thread.cta->gang->grid) && !is_shared(address)) {
+      std::string report;
+      if (kind != AtomicKind::kStore && asks) {
+        std::uint64_t word = 0;
+        std::memcpy(&word, address, std::min<std::size_t>(sizeof word, bytes));
+        report = note_question(thread, address, what, where, word, flag.writer);
+      }
+      if (!report.empty()) {
+        shard_->mutex.unlock();
+        fail("co-residency", report);
+      }
+      if (kind != AtomicKind::kLoad) note_atomic_write(thread);
     }
-    if (kind == AtomicKind::kUpdate) {
+    if (kind == AtomicKind::kStore) {
+      flag.device_before = std::exchange(flag.device, {});
+      flag.cta_before = std::exchange(flag.cta, {});
+      flag.sequential_before = flag.sequential;  // later writes in coherence order count as well
+    }
+    flag_ = &flag;
+    where_ = where;
+    check_scope(what, kind);
+    flag.found = word_at(address, bytes);
+    flag.updates = kind == AtomicKind::kUpdate;
+    if (kind != AtomicKind::kStore) {
+      note_poll({.what = what, .address = address, .bytes = bytes, .where = where});
+    }
+    if (kind != AtomicKind::kLoad && !thread.fenced_device.empty()) {
+      flag.device.join(thread.fenced_device);
+      flag.device.unshare();
+    }
+    if (kind != AtomicKind::kLoad && !thread.fenced_cta.empty()) {
+      flag.cta.join_only(thread.cta->key, thread.fenced_cta);
+      flag.cta.unshare();
+    }
+    if (kind != AtomicKind::kLoad && !thread.sequential_past.empty()) {
+      flag.sequential.join(thread.sequential_past);
+      flag.sequential.unshare();
+    }
+    if (kind == AtomicKind::kLoad) {
       FlagWord::Load& load = entry_of(flag.loads, thread.stamp());
-      load = {.stamp = thread.stamp(),
-              .where = where,
-              .what = what,
-              .number = ++loads_so_far,
-              .value = flag.found,
-              .old = !flag.changed,
-              .from = flag.writer.writer,
-              .updates = true};
+      load = {.stamp = thread.stamp(), .where = where, .what = what, .number = ++loads_so_far};
+    } else {
+      FlagWord::Store& store = entry_of(flag.stores, thread.stamp());
+      store = {.stamp = thread.stamp(), .where = where, .what = what, .device = thread.fenced_device};
+      store.device.unshare();
+      if (thread.fence_time != 0 && thread.fence_time != thread.time) {  // it has met others since
+        store.fence = Where::from_packed(thread.fence_where);
+        store.knew = thread.clock;
+        store.knew.raise_base(thread.cta->key, thread.base);
+        store.knew.unshare();
+      }
+      if (kind == AtomicKind::kUpdate) {
+        FlagWord::Load& load = entry_of(flag.loads, thread.stamp());
+        load = {.stamp = thread.stamp(),
+                .where = where,
+                .what = what,
+                .number = ++loads_so_far,
+                .value = flag.found,
+                .old = !flag.changed,
+                .from = flag.writer.writer,
+                .updates = true};
+      }
     }
-  }
-  if (kind == AtomicKind::kStore) return;
-  if (!flag.sequential.empty()) {
-    thread.sequential_seen.join(flag.sequential);
-    thread.sequential_seen.unshare();
-  }
-  if (!flag.device.empty()) {
-    thread.seen_device.join(flag.device);
-    thread.seen_device.unshare();
-  }
-  if (!flag.cta.empty()) {
-    thread.seen_cta.join_only(thread.cta->key, flag.cta);
-    thread.seen_cta.unshare();
-  }
-  if (kind == AtomicKind::kUpdate && !flag.shared && flag.writer.number != 0 &&
-      flag.writer.writer >> 32 != thread.stamp() >> 32 && !thread.clock.covers(flag.writer.writer) &&
-      course_rule_on(CourseRule::kRelaxedOrder))
-    remember_writer(true);
+    if (kind == AtomicKind::kStore) return;
+    if (!flag.sequential.empty()) {
+      thread.sequential_seen.join(flag.sequential);
+      thread.sequential_seen.unshare();
+    }
+    if (!flag.device.empty()) {
+      thread.seen_device.join(flag.device);
+      thread.seen_device.unshare();
+    }
+    if (!flag.cta.empty()) {
+      thread.seen_cta.join_only(thread.cta->key, flag.cta);
+      thread.seen_cta.unshare();
+    }
+    if (kind == AtomicKind::kUpdate && !flag.shared && flag.writer.number != 0 &&
+        flag.writer.writer >> 32 != thread.stamp() >> 32 && !thread.clock.covers(flag.writer.writer) &&
+        course_rule_on(CourseRule::kRelaxedOrder))
+      remember_writer(true);
+  };
+  begin();
 }
 
 /// An atomic of CTA scope is one for its own CTA only: to others it is a plain access.
