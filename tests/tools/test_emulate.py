@@ -295,7 +295,7 @@ class Examples(ExampleTest):
         self.check_right("locked_sums")
         self.check_broken("locked_sums", "UNREAD_RESET")
         report = self.check_broken("locked_sums", "NO_FENCE")
-        self.assertRegex(report, r"missing  a release: atomic_ref::fetch_add at \S+ does not order earlier accesses, and the latest fence")
+        self.assertRegex(report, r"missing  a release: atomic_ref::fetch_add at \S+( \(in [^)]*\))? does not order earlier accesses, and the latest fence")
 
     def test_partitions_of_warps(self):
         self.check_right("partitions")
