@@ -54,7 +54,7 @@ class Lanes(Rules):
         right = "  int v = s[t] + s[t + 32];\n  __syncwarp();\n  s[t] = v;\n  __syncwarp();\n" + "".join(
             f"  v += s[t + {n}];\n  __syncwarp();\n  s[t] = v;\n  __syncwarp();\n" for n in (16, 8, 4, 2, 1))
         text %= wrong, right
-        self.reports(text, "warp-synchronous", "own.cu:3", "missing  __syncwarp() between the store and the load", "--allow warp-synchronous")
+        self.reports(text, "warp-synchronous", "(in line 3)", "missing  __syncwarp() between the store and the load", "--allow warp-synchronous")
         self.passes(text, "--allow", "warp-synchronous")
         self.passes(text, case="barriers")
 

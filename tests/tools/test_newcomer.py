@@ -140,10 +140,10 @@ class Machines(SandboxTest):
 
     def test_a_build_that_failed_says_why(self):
         log = self.folder / "log"
-        log.write_text("-- one\nCMake Error: Generator: build tool execution failed, command was: Too many open files\n"
+        log.write_text("-- one\nCMake Error: Generator: build tool execution failed, command was: Permission denied\n"
                        "CMake Error at CMakeLists.txt:3 (message):\n  a sentence that\n  is broken\n\n\n-- Configuring incomplete\n")
         done = self.shell(f"show_failure {log}")
-        self.assertEqual(done.stderr.splitlines(), ["  Generator: build tool execution failed, command was: Too many open files",
+        self.assertEqual(done.stderr.splitlines(), ["  Generator: build tool execution failed, command was: Permission denied",
                                                     "  a sentence that is broken"])
 
     def test_a_file_that_configuring_makes_is_made_again(self):

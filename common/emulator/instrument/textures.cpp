@@ -103,8 +103,8 @@ Texel element(const TextureObject& object, std::size_t x, std::size_t y, std::si
   generic_access(bytes, format.bytes(), Access::kRead, where);
   Texel texel;
   for (unsigned i = 0; i < format.components; ++i)
-    texel.component[i] =
-        component_at(bytes + i * format.component_bytes, format, object.sampling.gives_fractions);
+    texel.component[i] = component_at(bytes + static_cast<std::size_t>(i) * format.component_bytes, format,
+                                      object.sampling.gives_fractions);
   return texel;
 }
 

@@ -106,7 +106,10 @@ EMULATOR_NOT_INSTRUMENTED bool may_ask(std::string_view what, Update& update) {
     T value;
     std::memcpy(static_cast<void*>(&value), &bits, sizeof value);
     const T next = update(value);
-    if (std::memcmp(&next, &value, sizeof value) != 0) return false;
+    std::uint64_t before = 0, after = 0;
+    std::memcpy(&before, &value, sizeof value);
+    std::memcpy(&after, &next, sizeof next);
+    if (before != after) return false;
   }
   return true;
 }
