@@ -127,45 +127,56 @@ cudaError_t cudaMemcpy3D(const cudaMemcpy3DParms* parameters) {
   return cudaSuccess;
 }
 
+namespace {
+
+/// Calls copy(texels of a row, number of the row) for each row of a rectangle of the array.
+template <typename Copy>
+cudaError_t copy_rows(cudaArray_const_t array, std::size_t x_bytes, std::size_t y, std::size_t width_bytes,
+                      std::size_t height, Copy copy) {
+  const std::size_t element = texels_of(array).format.bytes();
+  check_inside(array, {x_bytes / element, y, 0}, {width_bytes / element, height, 1});
+  const Side side = side_of(array, {x_bytes / element, y, 0}, {});
+  for (std::size_t row = 0; row < height; ++row) copy(side.row(row, 0), row);
+  return cudaSuccess;
+}
+
+/// The texels from (x_bytes, y) on, of which `bytes` are copied as if the rows were one.
+unsigned char* texels_from(const char* name, cudaArray_const_t array, std::size_t x_bytes, std::size_t y,
+                           std::size_t bytes) {
+  const emulator::TextureMemory& texels = texels_of(array);
+  const std::size_t begin = y * texels.pitch + x_bytes;
+  if (begin + bytes > texels.pitch * texels.height)
+    throw harness::Error(fmt::format("{} copies more bytes than the array has", name));
+  return static_cast<unsigned char*>(texels.memory) + begin;
+}
+
+}  // namespace
+
 cudaError_t cudaMemcpy2DToArray(cudaArray_t array, std::size_t x_bytes, std::size_t y, const void* from,
                                 std::size_t pitch, std::size_t width_bytes, std::size_t height,
                                 cudaMemcpyKind) {
-  const std::size_t element = texels_of(array).format.bytes();
-  check_inside(array, {x_bytes / element, y, 0}, {width_bytes / element, height, 1});
-  const Side to = side_of(array, {x_bytes / element, y, 0}, {});
-  for (std::size_t row = 0; row < height; ++row)
-    emulator_cuda::copy(to.row(row, 0), static_cast<const unsigned char*>(from) + row * pitch, width_bytes);
-  return cudaSuccess;
+  return copy_rows(array, x_bytes, y, width_bytes, height, [&](unsigned char* texels, std::size_t row) {
+    emulator_cuda::copy(texels, static_cast<const unsigned char*>(from) + row * pitch, width_bytes);
+  });
 }
 
 cudaError_t cudaMemcpy2DFromArray(void* to, std::size_t pitch, cudaArray_const_t array, std::size_t x_bytes,
                                   std::size_t y, std::size_t width_bytes, std::size_t height,
                                   cudaMemcpyKind) {
-  const std::size_t element = texels_of(array).format.bytes();
-  check_inside(array, {x_bytes / element, y, 0}, {width_bytes / element, height, 1});
-  const Side from = side_of(array, {x_bytes / element, y, 0}, {});
-  for (std::size_t row = 0; row < height; ++row)
-    emulator_cuda::copy(static_cast<unsigned char*>(to) + row * pitch, from.row(row, 0), width_bytes);
-  return cudaSuccess;
+  return copy_rows(array, x_bytes, y, width_bytes, height, [&](const unsigned char* texels, std::size_t row) {
+    emulator_cuda::copy(static_cast<unsigned char*>(to) + row * pitch, texels, width_bytes);
+  });
 }
 
 cudaError_t cudaMemcpyToArray(cudaArray_t array, std::size_t x_bytes, std::size_t y, const void* from,
                               std::size_t bytes, cudaMemcpyKind) {
-  const emulator::TextureMemory& texels = texels_of(array);
-  const std::size_t begin = y * texels.pitch + x_bytes;
-  if (begin + bytes > texels.pitch * texels.height)
-    throw harness::Error("cudaMemcpyToArray copies more bytes than the array has");
-  emulator_cuda::copy(static_cast<unsigned char*>(texels.memory) + begin, from, bytes);
+  emulator_cuda::copy(texels_from("cudaMemcpyToArray", array, x_bytes, y, bytes), from, bytes);
   return cudaSuccess;
 }
 
 cudaError_t cudaMemcpyFromArray(void* to, cudaArray_const_t array, std::size_t x_bytes, std::size_t y,
                                 std::size_t bytes, cudaMemcpyKind) {
-  const emulator::TextureMemory& texels = texels_of(array);
-  const std::size_t begin = y * texels.pitch + x_bytes;
-  if (begin + bytes > texels.pitch * texels.height)
-    throw harness::Error("cudaMemcpyFromArray copies more bytes than the array has");
-  emulator_cuda::copy(to, static_cast<const unsigned char*>(texels.memory) + begin, bytes);
+  emulator_cuda::copy(to, texels_from("cudaMemcpyFromArray", array, x_bytes, y, bytes), bytes);
   return cudaSuccess;
 }
 
