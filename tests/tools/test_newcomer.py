@@ -187,7 +187,7 @@ class Machines(SandboxTest):
 
 class Interrupts(unittest.TestCase):
     def test_ctrl_c_at_any_time(self):
-        """bash 5.2 takes it for an error of syntax while it reads a command substitution."""
+        """With a trap for it, bash 5.2 reports an error of syntax or never ends if it comes within a command substitution."""
         for i in range(16):
             process = subprocess.Popen([ROOT / "tools/exercise"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                                        stderr=subprocess.PIPE, text=True, start_new_session=True)
@@ -196,5 +196,5 @@ class Interrupts(unittest.TestCase):
                 os.killpg(process.pid, signal.SIGINT)
             except ProcessLookupError:
                 pass
-            _, complained = process.communicate()
-            self.assertIn((process.returncode, complained), {(130, ""), (0, ""), (-signal.SIGINT, "")})  # the last one before it has begun
+            _, complained = process.communicate(timeout=60)
+            self.assertIn((process.returncode, complained), {(0, ""), (-signal.SIGINT, "")})

@@ -126,7 +126,11 @@ on_error() {
 }
 trap 'on_exit $?' EXIT
 trap 'on_error $? "$BASH_COMMAND"' ERR
-trap 'exit 130' INT TERM
+# Ctrl-C ends a script by the signal itself. Only while a program runs that may catch the signal and end as usual does a trap end
+# the script: elsewhere the trap can meet bash 5.2 inside a command substitution, where it reports an error of syntax or never ends.
+end_at_interrupts() { trap 'exit 130' INT TERM; }
+end_by_interrupts() { trap - INT TERM; }
+
 
 # need_writable FOLDER: makes the folder if need be; one sentence when nothing can be written there.
 need_writable() {
@@ -182,7 +186,9 @@ how_it_died() {
 run_program() {
   local what=$1 status=0
   shift
+  end_at_interrupts
   { "$@" 2>&7 7>&- || status=$?; } 7>&2 2>/dev/null
+  end_by_interrupts
   case $status in
     129 | 130 | 141 | 143) ;; # the terminal closed, Ctrl-C, nobody reads on, SIGTERM
     *) ((status <= 128)) || die "$what was ended by $(how_it_died "$status")." ;;
@@ -509,7 +515,9 @@ patiently() {
   watch_build "$what" "$log" 9>&- &
   watch=$!
   disown "$watch" # nobody reports its end
+  end_at_interrupts
   NINJA_STATUS='[%f/%t] ' "$@" >"$log" 2>&1 9>&- || status=$?
+  end_by_interrupts
   kill -KILL "$watch" 2>/dev/null || true # no trap of this shell can come in between
   if line_can_change; then printf '\r\033[K' >&2; fi
   return "$status"
