@@ -306,7 +306,10 @@ def write_whole(path, text):
 
 
 def save(path, record):
-    write_whole(path, json.dumps(record, indent=1) + "\n")
+    """A line for each row, so that a difference can be read."""
+    rows = ",\n".join("  " + json.dumps(row) for row in record["rows"])
+    head = "".join(f" {json.dumps(key)}: {json.dumps(value)},\n" for key, value in record.items() if key != "rows")
+    write_whole(path, f'{{\n{head} "rows": [\n{rows}\n ]\n}}\n')
 
 
 def load(path):

@@ -25,7 +25,7 @@ TYPED = {"compare", "play", "run", "sweep"}
 ANYWHERE = {"--budget", "--check", "--counters", "--help", "--list", "--inject-faults"}
 # What a prediction refuses, because nothing runs: the flag, and how many words belong to it.
 NOT_PREDICTED = {"--time": 1, "--check": 1, "--autotune": 1, "--quick": 1, "--no-baselines": 1, "--mode": 2, "--rounds": 2,
-                 "--seconds": 2, "--json": 2, "--pattern": 2, "--seed": 2, "--relaunch": 2}
+                 "--seconds": 2, "--json": 2, "--pattern": 2, "--seed": 2, "--relaunch": 2, "--beta": 2}
 
 
 def repository_files():
