@@ -70,10 +70,12 @@ __device__ __forceinline__ void store_with_source(const WarpgroupTile<T>& warpgr
     const int column = subtile % S::kAcross * 64;
     bf16(*d)[64] = nullptr;
     bf16(*c)[64] = nullptr;
+    // ANCHOR: wait_for_source
     if constexpr (is_loaded(kSource)) {
       shared.source.consumer_wait(read, subtile);
       d = c = shared.source.buffer[read.stage].element;
     }
+    // ANCHOR_END: wait_for_source
     if constexpr (!S::kShares) {
       d = shared.d[warp / 4].d[subtile % 2];
       if (stores_tile()) ptx::cp_async_bulk_wait_group_read<1>();
@@ -85,9 +87,9 @@ __device__ __forceinline__ void store_with_source(const WarpgroupTile<T>& warpgr
     else
       combine_subtile(d, accumulators, source,
                       FromGlobal{source, shape, corner.m + block * 64, corner.n + column});
+    // ANCHOR: source_then_store
     ptx::fence_proxy_async_shared_cta();  // C was read and D is written: for the copies that come
     ptx::bar_sync(barrier, 128);
-    // ANCHOR: source_then_store
     if (stores_tile()) {
       ptx::cp_async_bulk_tensor_2d_store(d_map, corner.n + column, corner.m + block * 64, d);
       ptx::cp_async_bulk_commit_group();

@@ -39,6 +39,7 @@ __device__ __forceinline__ float leaky_relu(float x) {
 // Lesson: the tile's biases are loaded once, before it is multiplied, and wait in shared memory. Barriers
 // that the store loop has anyway protect them: the first one stands between these writes and the reads, and
 // the last one between the reads and the writes for the next tile.
+// ANCHOR: shared_column_bias
 template <int kN>
 struct SharedColumnBias : ColumnBias {
   static constexpr int kShared = kN;
@@ -51,6 +52,7 @@ struct SharedColumnBias : ColumnBias {
     for (int unit = 0; unit < 8; ++unit) pairs[unit] = ptx::ld_shared(at.shared_pair(at.column_of(unit)));
   }
 };
+// ANCHOR_END: shared_column_bias
 
 /// Step 15's store_tile, which tells the visitor of every moment.
 template <typename T, typename Visitor>

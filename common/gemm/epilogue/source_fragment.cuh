@@ -82,6 +82,7 @@ __device__ __forceinline__ void combine_subtile(bf16 (*d)[64], const float* accu
   const int row = static_cast<int>(threadIdx.x) / 32 % 4 * 16 + lane % 16;
   if constexpr (ptx::kTraces) ptx::trace_state(ptx::TraceState::kEpilogue);
   const auto swizzled = [&](int unit) { return ((unit + lane / 16) ^ row % 8) * 8; };
+  // ANCHOR: combine
   std::uint32_t added[4][4] = {};  // all loads are in flight together
   if (source.beta != 0) {
 #pragma unroll
@@ -96,6 +97,7 @@ __device__ __forceinline__ void combine_subtile(bf16 (*d)[64], const float* accu
                              added[unit / 2][i]);
     ptx::stmatrix_x4(&d[row][swizzled(unit)], pairs);
   }
+  // ANCHOR_END: combine
 }
 
 }  // namespace gemm

@@ -82,9 +82,9 @@ __device__ __forceinline__ void store_tile(const WarpgroupTile<T>& warpgroup, St
         ptx::stmatrix_x4(&buffers.d[buffer][row][place], pairs);
         // ANCHOR_END: convert_and_store
       }
+      // ANCHOR: wait_and_store
       ptx::fence_proxy_async_shared_cta();
       ptx::bar_sync(barrier, 128);
-      // ANCHOR: wait_and_store
       if (stores_tile()) {
         ptx::cp_async_bulk_tensor_2d_store(d_map, tile_column + column, tile_row + warpgroup.row + block * 64,
                                            buffers.d[buffer]);
