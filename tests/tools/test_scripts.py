@@ -476,17 +476,25 @@ class Test(SandboxTest):
 
     def test_the_sum_is_the_last_line(self):
         self.results(emulator="10 0 1", emulator_asan="5 0 0")
-        done = self.run_tool("test", "--all")
+        done = self.run_tool("test", "--long")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(done.stdout.splitlines()[-1], "14 passed, 0 failed, 1 skipped")
         self.assertRegex(done.stdout, r"(?m)^emulator: 9 of 10 passed, 1 skipped in \d+ s$")
         self.assertRegex(done.stdout, r"(?m)^emulator under ASan and UBSan: 5 of 5 passed in \d+ s$")
         self.assertIn("GPU build: not tested, nvcc is not here", done.stdout)
-        self.assertNotIn("left out", done.stdout)
+        self.assertNotIn("left out: ", done.stdout)
+
+    def test_all_says_that_it_leaves_out_the_sanitizers(self):
+        self.results(emulator="10 0 1")
+        done = self.run_tool("test", "--all")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(done.stdout.splitlines()[-2:], [
+            "left out: AddressSanitizer (tools/test asan) and the long tier (tools/test --long)", "9 passed, 0 failed, 1 skipped"])
+        self.assertNotIn("UBSan", done.stdout)
 
     def test_a_failure_makes_the_status(self):
         self.results(emulator="10 2 1", emulator_asan="5 0 0")
-        done = self.run_tool("test", "--all")
+        done = self.run_tool("test", "emulator", "asan")
         self.assertEqual(done.returncode, 1)
         self.assertEqual(done.stdout.splitlines()[-1], "12 passed, 2 failed, 1 skipped")
 
@@ -551,7 +559,7 @@ class Test(SandboxTest):
 
     def test_the_slowest_tests_and_the_seconds_of_the_labels_come_before_the_sum(self):
         self.results(emulator="10 0 1", emulator_asan="5 0 0")
-        lines = self.run_tool("test", "--all").stdout.splitlines()
+        lines = self.run_tool("test", "emulator", "asan").stdout.splitlines()
         begin = lines.index("slowest tests:")
         self.assertEqual(lines[begin + 1:], [
             "    11.5 s  steps.12.slow", "    11.5 s  steps.12.slow", '     0.2 s  host.a "b" < c', '     0.2 s  host.a "b" < c',
