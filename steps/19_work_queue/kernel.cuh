@@ -48,6 +48,7 @@ struct PackedState {
 // accumulators need. Here only the producer does, and it enqueues every work tile in shared memory for a
 // consumer group, the warpgroups that share a tile. A group reads first what it needs to multiply. It reads
 // the rest after the main loop; until then the rest takes no register.
+// ANCHOR: queued
 struct alignas(8) QueuedMainloop {
   int k_tiles;     // 0: there is no more work
   PackedState at;  // where the first k-tile is
@@ -57,6 +58,7 @@ struct alignas(16) QueuedEpilogue {
   int slot;         // the first peer's; its own where the group stores partials
   int peers;        // how many partials to add; kStoresPartials: this is not the tile's last work tile
 };
+// ANCHOR_END: queued
 
 inline constexpr int kStoresPartials = -1;
 inline constexpr int kQueueEntries = 4;
@@ -86,11 +88,13 @@ struct WorkQueue {
   }
   // ANCHOR_END: enqueue
   /// Waits for the next work tile. Its numbers are warp-uniform, and the compiler knows that they are.
+  // ANCHOR: front
   __device__ __forceinline__ QueuedMainloop front(const State& at) {
     ptx::mbarrier_wait_parity(&enqueued[at.stage], at.phase, {"consumer", "enqueued", at.stage, 0});
     const QueuedMainloop first = ptx::ld_shared(&mainloop[at.stage]);
     return {warp_uniform(first.k_tiles), {warp_uniform(first.at.word)}};
   }
+  // ANCHOR_END: front
   /// Reads the rest and frees the entry. Each of the `groups` consumer groups takes every `groups`-th entry.
   // ANCHOR: dequeue
   __device__ __forceinline__ QueuedEpilogue dequeue(State& at, int groups) {

@@ -115,9 +115,10 @@ __global__ void __launch_bounds__(Roles<T, kGroups * T::kWarpgroups>::kThreads, 
       typename Queue::State entry{0, 1};
       PipelineState<kStages> fill{0, 1};
       for (int index = static_cast<int>(blockIdx.x); index < tiles; index += static_cast<int>(gridDim.x)) {
-        // ANCHOR: load_tile
+        // ANCHOR: corner
         const TilePosition tile = raster.at(index);
         const TileCorner corner{tile.m * T::kM, tile.n * T::kN};
+        // ANCHOR_END: corner
         shared.queue.enqueue(entry, {k_tiles, PackedState::filled_next(fill)}, corner);
         // ANCHOR: load_in_lockstep
         for (int i = 0; i < k_tiles; ++i) {
@@ -127,7 +128,6 @@ __global__ void __launch_bounds__(Roles<T, kGroups * T::kWarpgroups>::kThreads, 
                         corner.column, i * T::kK);
           fill.advance();
           // ANCHOR_END: load_in_lockstep
-          // ANCHOR_END: load_tile
         }
       }
       lockstep.leave();

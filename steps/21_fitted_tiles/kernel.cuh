@@ -92,7 +92,7 @@ __global__ void __launch_bounds__(Roles<T, kGroups * T::kWarpgroups>::kThreads, 
       PipelineState<kQueueEntries> entry{0, 1};
       PipelineState<kStages> fill{0, 1};
       for (WorkTile work; scheduler.next(work);) {
-        // ANCHOR: load_tile
+        // ANCHOR: rows
         const TilePosition tile = cluster.tile(given.raster.at(work.tile));
         const TileRows<T::kM> rows({.first = tile.m * T::kM,
                                     .all = given.rows,
@@ -102,10 +102,10 @@ __global__ void __launch_bounds__(Roles<T, kGroups * T::kWarpgroups>::kThreads, 
                                        .all = given.columns,
                                        .share = cluster.column_share(),
                                        .maps = {&maps.columns, &maps.column_edge}});
+        // ANCHOR_END: rows
         const int slot = work.count() < all.k_tiles ? FixUp<T>::slot(all, worker, work.tile) : kFinished;
         shared.queue.enqueue(entry, {work.count(), PackedState::filled_next(fill)},
                              {tile.m * T::kM, tile.n, slot, work.tile});
-        // ANCHOR_END: load_tile
         load_work_tile<BuiltFor::kAnyPlan>(ring, fill, lockstep, work, rows, columns, cluster);
       }
       lockstep.leave();

@@ -101,6 +101,7 @@ __device__ __forceinline__ void store_chunk(const float* accumulators, int colum
   ptx::fence_proxy_async_shared_cta();
   ptx::bar_sync(barrier, 128);
   if (!issues) return;
+  // ANCHOR: which_map
   if (target.whole) {
     const int x = kTransposed ? target.row : begin;
     const int y = kTransposed ? begin : target.row;
@@ -111,6 +112,7 @@ __device__ __forceinline__ void store_chunk(const float* accumulators, int colum
     const int y = kTransposed ? column : target.row;
     ptx::cp_async_bulk_tensor_2d_store(target.edge, x, y, buffer);
   }
+  // ANCHOR_END: which_map
   ptx::cp_async_bulk_commit_group();
 }
 
