@@ -78,15 +78,15 @@ __device__ __forceinline__ void visit_and_store(const WarpgroupTile<T>& warpgrou
         std::uint32_t pairs[4];
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
-          // ANCHOR: visit_pair
           const float* pair = &warpgroup.accumulators[block][(at.column / 8 + unit) * 4 + i * 2];
           float x[2] = {pair[0], pair[1]};
           visitor.each([&](auto& node) { node.visit(x, unit + i / 2, i % 2); });
           pairs[i] = ptx::cvt_rn_bf16x2_f32(x[0], x[1]);
         }
+        // ANCHOR: store_pairs
         const int place = ((unit + lane / 16) ^ row % 8) * 8;
         ptx::stmatrix_x4(&buffers.d[buffer][row][place], pairs);
-        // ANCHOR_END: visit_pair
+        // ANCHOR_END: store_pairs
         // ANCHOR_END: visit
       }
       visitor.each([&](auto& node) { node.reduce(buffers.d[buffer]); });

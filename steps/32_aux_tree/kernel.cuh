@@ -58,24 +58,25 @@ __device__ __forceinline__ void visit_and_store(const WarpgroupTile<T>& warpgrou
         std::uint32_t pairs[4];
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
-          // ANCHOR: visit_pair
           const float* pair = &warpgroup.accumulators[at.row / 64][(at.column / 8 + unit) * 4 + i * 2];
           float x[2] = {pair[0], pair[1]};
           visitor.visit(x, unit + i / 2, i % 2);
           gated[i] = x[0];
           pairs[i] = ptx::cvt_rn_bf16x2_f32(x[0], x[1]);
         }
+        // ANCHOR: store_pairs
         const int place = ((unit + lane / 16) ^ row % 8) * 8;
         if constexpr (Visitor::kGates)
           store_gated(d[0], gated, unit);
         else
           ptx::stmatrix_x4(&d[row][place], pairs);
-        // ANCHOR_END: visit_pair
+        // ANCHOR_END: store_pairs
       }
       visitor.each([&](auto& node) { node.reduce(d); });
       visitor.each([&](auto& node) { node.postreduce(at); });
       ptx::fence_proxy_async_shared_cta();
       ptx::bar_sync(barrier, 128);
+      // ANCHOR: store_subtile
       if (stores_tile()) {
         const int column = at.corner.n + at.column;
         ptx::cp_async_bulk_tensor_2d_store(d_map, Visitor::kGates ? column / 2 : column, at.corner.m + at.row,
@@ -83,6 +84,7 @@ __device__ __forceinline__ void visit_and_store(const WarpgroupTile<T>& warpgrou
         visitor.each([&](auto& node) { node.tma_store(at); });
         ptx::cp_async_bulk_commit_group();
       }
+      // ANCHOR_END: store_subtile
       visitor.each([&](auto& node) { node.end_loop(at); });
       buffer ^= 1;
       if (Visitor::kLoads) at.read.advance();

@@ -133,6 +133,7 @@ struct LoadTensor : EmptyNode {
 // one wait that frees a buffer of D frees one of these. With a commit of its own a subtile would have two
 // groups, and "all but one have been read" would wait for the D that was just stored. After the commit the
 // store would be in the next subtile's group, and the wait would come too late.
+// ANCHOR: store_tensor
 struct StoreTensor : EmptyNode {
   static constexpr bool kStores = true;
   bf16 (*subtile)[64];
@@ -147,6 +148,7 @@ struct StoreTensor : EmptyNode {
     ptx::cp_async_bulk_tensor_2d_store(at.map, at.corner.n + at.column, at.corner.m + at.row, subtile);
   }
 };
+// ANCHOR_END: store_tensor
 
 /// Two words of each of a thread's two rows of a subtile. Its own bits in them are column_of(0), the next
 /// one, and the same in every eighth column.

@@ -85,7 +85,7 @@ struct Ordered {
   static __device__ __forceinline__ void put(const Place& at, const Added<kCount>& mine, int i, float sum) {
     ptx::st_global(at.reductions.partials + mine.partial(mine.number, i), sum);
   }
-  // ANCHOR: finish
+  // ANCHOR: count
   template <int kCount>
   static __device__ __forceinline__ void finish(const Place& at, const Added<kCount>& mine) {
     Place::sync_consumer();
@@ -97,6 +97,8 @@ struct Ordered {
     }
     Place::sync_consumer();
     if (ptx::ld_shared(&at.sums.is_last) == 0) return;
+    // ANCHOR_END: count
+    // ANCHOR: add_partials
     for (int i = Place::thread(); i < kCount && mine.has(i); i += 128) {
       const float* const partials = at.reductions.partials + mine.partial(0, i);
       float sum = 0;
@@ -111,8 +113,8 @@ struct Ordered {
       }
       ptx::st_global(at.reductions.result + mine.first + i, sum);
     }
+    // ANCHOR_END: add_partials
   }
-  // ANCHOR_END: finish
 };
 
 // Lesson: eight lanes have the same 16 columns of a subtile, in different rows. A lane gives eight of its
