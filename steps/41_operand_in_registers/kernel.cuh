@@ -116,9 +116,11 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
       if (threadIdx.x % 32 == 0) ring.consumer_release(release);
       release.advance();
     };
+    // ANCHOR: load
     const auto load = [&](int slab) {
       load_fragment<kMajorA>(fragments[slab % 2], &ring.stage[read.stage].a[0][warpgroup.row], slab);
     };
+    // ANCHOR_END: load
     for (int index = first; index < tiles.count(); index += step) {
       ring.consumer_wait(read, 0);
       if constexpr (kPrefetch) load(0);

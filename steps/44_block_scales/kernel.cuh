@@ -76,18 +76,18 @@ __device__ __forceinline__ void issue_part(float (&accumulators)[kCount], const 
 
 /// The scales of a thread's accumulators in a part of kColumns columns, [block of B][row]. `scales_a`: those
 /// of the thread's two rows; scale_b(block): B's scale of a block.
-// ANCHOR: scale_part
 template <int kColumns, typename Blocks, typename ScaleB>
 __device__ __forceinline__ void scale_part(float (&scales)[Blocks::kBlocks][2], const float (&scales_a)[2],
                                            int column, const ScaleB& scale_b) {
 #pragma unroll
   for (int block = column / kScaleBlock; block <= Blocks::last(column + kColumns); ++block) {
+    // ANCHOR: scale_part
     const float b = scale_b(block);
     scales[block][0] = scales_a[0] * b;
     scales[block][1] = scales_a[1] * b;
+    // ANCHOR_END: scale_part
   }
 }
-// ANCHOR_END: scale_part
 
 /// The promotion: adds the accumulators of a part to its sums, each as often as its scale says. `first`: the
 /// column of a block of B in which the tile begins.

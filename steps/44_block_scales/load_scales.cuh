@@ -48,7 +48,6 @@ inline ptx::TensorMap block_scale_map(const Problem& problem, int rows) {
 // Lesson: the scales travel with what they scale. A's are M-major, so those of a tile's rows and one block of
 // K are contiguous: a third copy into the stage, and its bytes count at the same full barrier. Where the
 // tile is 128 wide, a k-tile has a single scale of B, but the smallest copy has 16 bytes, or four scales.
-// ANCHOR: load_scales
 template <typename T, int kStages, ScalePlace kPlace>
 struct LoadScales {
   static constexpr std::uint32_t kBytes = 4 * T::kM + (kPlace == ScalePlace::kRing ? 16 : 0);
@@ -57,8 +56,10 @@ struct LoadScales {
   const ptx::TensorMap* scale_map;
 
   __device__ __forceinline__ void operator()(int stage, const TilePosition& tile, int k_tile) const {
+    // ANCHOR: load_scales
     auto* const full = &shared.ring.full[stage];
     ptx::cp_async_bulk_tensor_2d(shared.scales_a[stage], scale_map, tile.m * T::kM, k_tile, full);
+    // ANCHOR_END: load_scales
     if constexpr (kPlace == ScalePlace::kRing) {
       static_assert(T::kN <= kScaleBlock, "a tile has one scale of B in each k-tile");
       ptx::cp_async_bulk(shared.scales_b[stage], scales.row_scales(tile.n * T::kN) + k_tile / 4 * 4, 16,
@@ -66,6 +67,5 @@ struct LoadScales {
     }
   }
 };
-// ANCHOR_END: load_scales
 
 }  // namespace gemm::step_44
