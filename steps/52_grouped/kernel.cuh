@@ -142,11 +142,9 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
     GroupTile next;
     for (bool more = search.find(index, next); more;) {
       tile = next;
-      // ANCHOR: multiply
       reader.multiply(warpgroup, k_tiles);
       more = search.find(index += step, next);
       reader.finish(warpgroup);
-      // ANCHOR_END: multiply
       // TMA clips at the end of D only. Behind the group's last row lies the next group's first, so what does
       // not fill this warpgroup's rows is stored by its threads, each of which asks whether its row is
       // inside.

@@ -166,7 +166,6 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
     GroupTile next;
     for (bool more = search.find(index, next); more;) {
       tile = next;
-      // ANCHOR: give_back
       const bool gives_back = slot.enter(search.at.group) && kMaps > 0 && slot.before >= 0 && stores_tile();
       if (kEarly && gives_back) {
         ptx::cp_async_bulk_wait_group_read<0>();
@@ -175,10 +174,11 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
       reader.multiply(warpgroup, k_tiles);  // the last k-tile is loaded after all three acquires
       more = search.find(index += step, next);
       reader.finish(warpgroup);
-      // ANCHOR_END: give_back
+      // ANCHOR: give_back
       store_tile<T>(warpgroup, shared.d[warp / 4], &own[kMaps == 0 ? slot.group : slot.at.stage].d, tile.row,
                     tile.column);
       if (!kEarly && gives_back) ptx::mbarrier_arrive(&shared.maps.empty[slot.stage_before()]);
+      // ANCHOR_END: give_back
     }
     if (stores_tile()) ptx::cp_async_bulk_wait_group<0>();
   }
