@@ -145,5 +145,5 @@ def make_noted(specification, document):
         raise UserError("kernels=gone is the only value: kernels that were compared and not kept.")
     mode = fields.get("mode", "burst")
     again = "Only today's kernel can be run again" if "kernels" in fields else "To repeat it"
-    return [f"*The numbers on this page that do not come from a record were written down on {fields['date']} on an {fields['card']} ({mode}, commit {fields['commit']}). "
+    return [f"*The numbers on this page that do not come from a record were measured on {fields['date']} on an {fields['card']} ({mode}, commit {fields['commit']}). "
             f"{again}: `{fields['command']}`.*"]

@@ -188,7 +188,7 @@ class Numbers(GeneratorTest):
 
     def test_a_note_is_written_out(self):
         fields = 'date=2026-11-25 card="NVIDIA H200" commit=1c4bcfbd command="tools/run 22 --time"'
-        self.assertIn("\n*The numbers on this page that do not come from a record were written down on 2026-11-25 on an NVIDIA H200 (burst, commit 1c4bcfbd). To repeat it: "
+        self.assertIn("\n*The numbers on this page that do not come from a record were measured on 2026-11-25 on an NVIDIA H200 (burst, commit 1c4bcfbd). To repeat it: "
                       "`tools/run 22 --time`.*\n", self.note(fields))
         self.assertIn("(sustained, commit 1c4bcfbd). Only today's kernel can be run again:",
                       self.note(fields + " mode=sustained kernels=gone"))
