@@ -895,7 +895,7 @@ class Tidy(SandboxTest):
         for name in ("cmake", "ninja", "c++"):
             self.fake(name, "echo cmake version 3.25.1")
         subprocess.run(["git", "init", "-q", self.repository], check=True, capture_output=True)
-        for name in (".gitignore", ".clang-tidy", "tests/.clang-tidy"):
+        for name in (".gitignore", ".clang-tidy"):
             (self.repository / name).parent.mkdir(exist_ok=True)
             shutil.copy(ROOT / name, self.repository / name)
         build = self.repository / "build/emulator"
