@@ -142,13 +142,13 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
           // ANCHOR_END: promote
           ptx::wgmma_fence_operand(accumulators);
           if (column + kColumns == T::kN && threadIdx.x % 128 == 0) ring.consumer_release(at);
+          // ANCHOR_END: promote_columns
           if (promotes) {
             ptx::trace_arithmetic(kColumns / 2);
 #pragma unroll
             // ANCHOR: add
             for (int j = 0; j < kColumns / 2; ++j) sums[column / 2 + j] += accumulators[j];
             // ANCHOR_END: add
-            // ANCHOR_END: promote_columns
           }
         }
       }
