@@ -133,22 +133,20 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
           // promotion takes 64 of them. If the wait for the next k-tile followed it, with all that must be
           // computed before a part can be issued, the turn would come too late. Here the wait costs nothing,
           // because this warpgroup's part is being multiplied.
-          // ANCHOR: promote
           if (column + kColumns == T::kN) {
             read.advance();
             if (i + 1 < k_tiles) ring.consumer_wait(read, i + 1);
           }
           ptx::wgmma_wait_group<0>();
-          // ANCHOR_END: promote
           ptx::wgmma_fence_operand(accumulators);
           if (column + kColumns == T::kN && threadIdx.x % 128 == 0) ring.consumer_release(at);
+          // ANCHOR_END: promote_columns
           if (promotes) {
             ptx::trace_arithmetic(kColumns / 2);
 #pragma unroll
             // ANCHOR: add
             for (int j = 0; j < kColumns / 2; ++j) sums[column / 2 + j] += accumulators[j];
             // ANCHOR_END: add
-            // ANCHOR_END: promote_columns
           }
         }
       }

@@ -146,12 +146,14 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
     float scales_a[2];                 // those of this thread's two rows
     Blocks scales_b;                   // used where they are in lanes
     PipelineState<V::kStages> read{0, 0};
+    // ANCHOR: wait_for
     const auto wait_for = [&](int k_tile) {
       ring.consumer_wait(read, k_tile);
       const float* const row_scale = &shared.scales_a[read.stage][thread_row];
       scales_a[0] = ptx::ld_shared(row_scale);
       scales_a[1] = ptx::ld_shared(row_scale + 8);
     };
+    // ANCHOR_END: wait_for
     int index = static_cast<int>(blockIdx.x);
     TilePosition tile = tile_at(index, tiles, kRaster);
     if (kInLanes) scales_b.load(given, tile.n * T::kN, 0, k_tiles);
@@ -179,7 +181,6 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
           // Lesson: step 43 waits for the next k-tile while it multiplies the last part of this one. A's
           // scales of the next one are read there, too, so that nothing comes between its turn and its first
           // part.
-          // ANCHOR: next_k_tile
           if (part + 1 == kParts) {
             ptx::fence_proxy_async_shared_cta();  // scales were read; the next copy overwrites them
             if (kInLanes && i % 32 == 31) scales_b.load(given, tile.n * T::kN, i + 1, k_tiles);
@@ -187,7 +188,6 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
             if (i + 1 < k_tiles) wait_for(i + 1);
           }
           ptx::wgmma_wait_group<0>();
-          // ANCHOR_END: next_k_tile
           ptx::wgmma_fence_operand(accumulators);
           if (part + 1 == kParts) {
             __syncwarp();  // every lane has its scales

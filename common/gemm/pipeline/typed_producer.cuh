@@ -36,12 +36,10 @@ __device__ __forceinline__ void produce_typed_tiles(Ring<T, kStages>& ring, cons
     for (int i = 0; i < k_tiles; ++i) {
       ring.producer_acquire(fill, i);
       auto& stage = ring.stage[fill.stage];
-      // ANCHOR: k_tile
       ptx::mbarrier_arrive_expect_tx(&ring.full[fill.stage], kRowBytes * (T::kM + T::kN) + More::kBytes);
       ptx::cp_async_bulk_tensor_2d(stage.a, a_map, i * kK, tile.m * T::kM, &ring.full[fill.stage]);
       ptx::cp_async_bulk_tensor_2d(stage.b, b_map, i * kK, tile.n * T::kN, &ring.full[fill.stage]);
       more(fill.stage, tile, i);
-      // ANCHOR_END: k_tile
       fill.advance();
     }
   }
