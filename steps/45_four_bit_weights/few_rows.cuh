@@ -101,6 +101,7 @@ __global__ void __launch_bounds__(Roles<T, kPairs * T::kWarpgroups>::kThreads, 1
     const auto& stage = ring.stage[read.stage];
     const float scales[2] = {to_float(ptx::ld_shared(&stage.scales[row])),
                              to_float(ptx::ld_shared(&stage.scales[row + 8]))};
+    // ANCHOR: widen_and_multiply
     float products[T::kN / 2];          // those of this group
     Fragment fragments[T::kPanels][4];  // [panel][slab]
 #pragma unroll
@@ -116,8 +117,10 @@ __global__ void __launch_bounds__(Roles<T, kPairs * T::kWarpgroups>::kThreads, 1
           products, fragments[slab / 4][slab % 4],
           ptx::advanced(tile_descriptor<64>(stage.activations[slab / 4][0]), slab % 4 * 32), slab > 0);
     ptx::wgmma_commit_group();
+    // ANCHOR_END: widen_and_multiply
     // Lesson: after this wait the warpgroup has nothing in flight, and its products may be read. The tensor
     // cores are not idle: three other warpgroups multiply.
+    // ANCHOR: scale_sums
     ptx::wgmma_wait_group<0>();
     ptx::wgmma_fence_operand(products);
     ptx::fence_proxy_async_shared_cta();
@@ -126,6 +129,7 @@ __global__ void __launch_bounds__(Roles<T, kPairs * T::kWarpgroups>::kThreads, 1
     read.advance(kPairs);
 #pragma unroll
     for (int j = 0; j < T::kN / 2; ++j) sums[j] += products[j] * scales[j / 2 % 2];
+    // ANCHOR_END: scale_sums
   }
   ptx::barrier_cluster_wait();  // the other CTAs have initialised their barriers
 
@@ -134,6 +138,7 @@ __global__ void __launch_bounds__(Roles<T, kPairs * T::kWarpgroups>::kThreads, 1
   // receiver's barrier.
   const int sender = rank * kPairs + pair;
   const int owner = block * kPairs;  // among the senders: the first pair of CTA `block`
+  // ANCHOR: exchange
   if (sender != owner) {
     const auto peer = static_cast<std::uint32_t>(block);
     const std::uint32_t arrived = ptx::mapa(ptx::shared_address(&shared.arrived), peer);
@@ -145,6 +150,7 @@ __global__ void __launch_bounds__(Roles<T, kPairs * T::kWarpgroups>::kThreads, 1
     return;
   }
   ptx::mbarrier_wait_parity_cluster(&shared.arrived, 0, {"consumer", "arrived", 0, count});
+  // ANCHOR_END: exchange
   for (int source = 0; source < kParts * kPairs - 1; ++source) {  // always in this order
 #pragma unroll
     for (int i = 0; i < T::kN / 8; ++i) {

@@ -93,7 +93,6 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
             scales[0] = ptx::ld_shared(&stage.scales[row]);
             scales[1] = ptx::ld_shared(&stage.scales[row + 8]);
           }
-          // ANCHOR: widen_under_wgmma
           widen_panel<T>(fragments[half], stage.weights[warp / 4]);
           scale_weights(fragments[half], scales);
           const std::uint64_t b = tile_descriptor<64>(stage.activations[0]);
@@ -104,11 +103,12 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
           for (int slab = 0; slab < 4; ++slab)
             ptx::wgmma_m64nNk16_f32_bf16_rs<T::kN, 0>(
                 sums, fragments[half][slab], ptx::advanced(b, 32 * slab), group > 0 || half > 0 || slab > 0);
+          // ANCHOR: release_previous_half
           ptx::wgmma_commit_group();
           read.advance();
           warpgroup.template wait<1>();  // the previous k-tile: its fragments and its stage are free
           if (half > 0 || group > 0) release_stage();
-          // ANCHOR_END: widen_under_wgmma
+          // ANCHOR_END: release_previous_half
         }
       }
       warpgroup.template wait<0>();
