@@ -69,7 +69,9 @@ struct Added {
 struct Atomic {
   template <typename OfTile>
   static __device__ __forceinline__ void put(const Place& at, const OfTile& mine, int i, float sum) {
+    // ANCHOR: put_atomic
     ptx::red_add_relaxed_gpu(at.reductions.result + mine.first + i, sum);
+    // ANCHOR_END: put_atomic
   }
   template <typename OfTile>
   static __device__ __forceinline__ void finish(const Place&, const OfTile&) {}
@@ -83,12 +85,13 @@ struct Ordered {
   static constexpr int kInFlight = 64;  // loads per thread
   template <int kCount>
   static __device__ __forceinline__ void put(const Place& at, const Added<kCount>& mine, int i, float sum) {
+    // ANCHOR: put_ordered
     ptx::st_global(at.reductions.partials + mine.partial(mine.number, i), sum);
+    // ANCHOR_END: put_ordered
   }
   // ANCHOR: count
   template <int kCount>
   static __device__ __forceinline__ void finish(const Place& at, const Added<kCount>& mine) {
-    // ANCHOR: count_tile
     Place::sync_consumer();
     if (stores_tile()) {
       std::uint32_t* const count = at.reductions.counters + mine.first / kCount;
@@ -98,12 +101,10 @@ struct Ordered {
     }
     Place::sync_consumer();
     if (ptx::ld_shared(&at.sums.is_last) == 0) return;
-    // ANCHOR_END: count_tile
     // ANCHOR_END: count
     // ANCHOR: add_partials
     for (int i = Place::thread(); i < kCount && mine.has(i); i += 128) {
       const float* const partials = at.reductions.partials + mine.partial(0, i);
-      // ANCHOR: add_in_order
       float sum = 0;
       for (int first = 0; first < mine.tiles; first += kInFlight) {
         float of_tile[kInFlight];
@@ -114,7 +115,6 @@ struct Ordered {
 #pragma unroll
         for (const float one : of_tile) sum += one;
       }
-      // ANCHOR_END: add_in_order
       ptx::st_global(at.reductions.result + mine.first + i, sum);
     }
     // ANCHOR_END: add_partials
