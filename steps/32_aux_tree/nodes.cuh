@@ -176,6 +176,7 @@ struct StoreMask : MaskNode {
   }
   // Lesson: the bits of a word are in the four threads of a row. Each shifts its own to their place, all of
   // them exchange, and then each writes one of the four words of the two rows.
+  // ANCHOR: postreduce
   __device__ __forceinline__ void postreduce(const Place& at) {
     const int mine = Place::thread() % 4;
 #pragma unroll
@@ -186,6 +187,7 @@ struct StoreMask : MaskNode {
       if (std::uint32_t* to = word_at(at, i / 2, i % 2)) ptx::st_global(to, word);
     }
   }
+  // ANCHOR_END: postreduce
 };
 
 /// x where the bit is 1, and 0 elsewhere, also for NaN.
@@ -218,9 +220,11 @@ __device__ __forceinline__ void store_gated(bf16* d, const float (&x)[4], int un
   const bool odd = lane % 2 != 0;
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
+    // ANCHOR: exchange
     const float got = __shfl_xor_sync(~0u, odd ? x[half] : x[2 + half], 1);
     const std::uint32_t pair =
         odd ? ptx::cvt_rn_bf16x2_f32(got, x[2 + half]) : ptx::cvt_rn_bf16x2_f32(x[half], got);
+    // ANCHOR_END: exchange
     const int row = Place::thread() / 32 * 16 + lane / 4 + half * 8;
     const int column = (unit + (odd ? 1 : 0)) * 4 + lane % 4 / 2 * 2;
     const int swizzled = ((column / 8) ^ (row / 2 % 4)) * 8 + column % 8;

@@ -69,7 +69,9 @@ struct Added {
 struct Atomic {
   template <typename OfTile>
   static __device__ __forceinline__ void put(const Place& at, const OfTile& mine, int i, float sum) {
+    // ANCHOR: put_atomic
     ptx::red_add_relaxed_gpu(at.reductions.result + mine.first + i, sum);
+    // ANCHOR_END: put_atomic
   }
   template <typename OfTile>
   static __device__ __forceinline__ void finish(const Place&, const OfTile&) {}
@@ -83,7 +85,9 @@ struct Ordered {
   static constexpr int kInFlight = 64;  // loads per thread
   template <int kCount>
   static __device__ __forceinline__ void put(const Place& at, const Added<kCount>& mine, int i, float sum) {
+    // ANCHOR: put_ordered
     ptx::st_global(at.reductions.partials + mine.partial(mine.number, i), sum);
+    // ANCHOR_END: put_ordered
   }
   // ANCHOR: count
   template <int kCount>
