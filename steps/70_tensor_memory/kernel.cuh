@@ -145,12 +145,14 @@ __global__ void __launch_bounds__(T::kThreads, T::kCtasPerSm)
       parity ^= 1;
       // ANCHOR_END: k_tiles
     }
+    // ANCHOR: hand_over
     ptx::tcgen05_fence_before_thread_sync();
     // ANCHOR_END: issuer
   }
   __syncthreads();  // now every thread comes after the last phase of `done`, for which the issuer waited
   ptx::tcgen05_fence_after_thread_sync();
   store<T>(gemm, d, tile_row, tile_column);
+  // ANCHOR_END: hand_over
   __syncthreads();  // every warp has read its lanes
   if (warp == 0) ptx::tcgen05_dealloc(d, T::kColumns);
 }
