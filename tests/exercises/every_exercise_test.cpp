@@ -19,8 +19,8 @@ TEST_CASE("every exercise fails as it is handed out, and the step's kernel solve
         CHECK((what == exercise::kRule || verdict.run.shape == checked.exercise.run.shape));
       }
       if (checked.expect != exercise::kRule) {
-        SECTION("what is wrong with it shows under every schedule") {
-          for (const exercise::Schedule& schedule : exercise::schedules_that_show(checked.expect)) {
+        SECTION("what is wrong with it shows whatever the schedule") {
+          for (const exercise::Schedule& schedule : exercise::few_schedules_that_show(checked.expect)) {
             const exercise::Outcome outcome =
                 exercise::run_once(*checked.handed_out, checked.exercise.run, schedule);
             INFO(name << ", seed " << schedule.seed << ", " << outcome.what << ":\n" << outcome.report);

@@ -93,6 +93,31 @@ bool caught_by_bare_check(const Mutant& mutant) {
   return false;
 }
 
+using SchedulesThatShow = std::vector<exercise::Schedule>(const std::string& what);
+
+void check_all(SchedulesThatShow& schedules_that_show) {
+  for (const Mutant& mutant : mutants()) {
+    DYNAMIC_SECTION(mutant.name) {
+      exercise::Run run = mutant.run;
+      if (!mutant.alpha.empty() || !mutant.beta.empty())
+        run.form = harness::form_of(*mutant.step, harness::find_variant(*mutant.step, run.variant));
+      if (!mutant.alpha.empty()) run.form->epilogue.alpha = std::stof(mutant.alpha);
+      if (!mutant.beta.empty()) run.form->epilogue.beta = std::stof(mutant.beta);
+      for (const exercise::Schedule& schedule : schedules_that_show(mutant.expect)) {
+        const auto [actual, report] = exercise::run_once(*mutant.step, run, schedule);
+        INFO(mutant.name << ", seed " << schedule.seed << ", " << actual << ":\n" << report);
+        CHECK(("|" + mutant.expect + "|").find("|" + actual + "|") != std::string::npos);
+        CHECK_FALSE(report.empty());
+        CHECK(missing_in(report, mutant.says).empty());
+        // A report names its places in the source; a thread that simply returns has none.
+        const bool has_place = actual != exercise::kMismatch && actual != "exit-in-flight";
+        if (has_place) CHECK(report.find(".cuh:") != std::string::npos);
+      }
+    }
+  }
+  harness::control_emulator({});
+}
+
 }  // namespace
 
 TEST_CASE("what a mutant's report must say is taken literally") {
@@ -113,27 +138,12 @@ TEST_CASE("a mutant that is asked for by its name is there") {
   }
 }
 
-TEST_CASE("every mutant is caught, under every schedule") {
-  for (const Mutant& mutant : mutants()) {
-    DYNAMIC_SECTION(mutant.name) {
-      exercise::Run run = mutant.run;
-      if (!mutant.alpha.empty() || !mutant.beta.empty())
-        run.form = harness::form_of(*mutant.step, harness::find_variant(*mutant.step, run.variant));
-      if (!mutant.alpha.empty()) run.form->epilogue.alpha = std::stof(mutant.alpha);
-      if (!mutant.beta.empty()) run.form->epilogue.beta = std::stof(mutant.beta);
-      for (const exercise::Schedule& schedule : exercise::schedules_that_show(mutant.expect)) {
-        const auto [actual, report] = exercise::run_once(*mutant.step, run, schedule);
-        INFO(mutant.name << ", seed " << schedule.seed << ", " << actual << ":\n" << report);
-        CHECK(("|" + mutant.expect + "|").find("|" + actual + "|") != std::string::npos);
-        CHECK_FALSE(report.empty());
-        CHECK(missing_in(report, mutant.says).empty());
-        // A report names its places in the source; a thread that simply returns has none.
-        const bool has_place = actual != exercise::kMismatch && actual != "exit-in-flight";
-        if (has_place) CHECK(report.find(".cuh:") != std::string::npos);
-      }
-    }
-  }
-  harness::control_emulator({});
+TEST_CASE("every mutant is caught") {
+  check_all(exercise::few_schedules_that_show);
+}
+
+TEST_CASE("every mutant is caught under every schedule", "[.]") {  // the long tier
+  check_all(exercise::schedules_that_show);
 }
 
 TEST_CASE("every mutant is caught by a bare --check") {

@@ -125,6 +125,12 @@ std::vector<Schedule> schedules_that_show(const std::string& what) {
   return all;
 }
 
+std::vector<Schedule> few_schedules_that_show(const std::string& what) {
+  std::vector<Schedule> few = schedules_that_show(what);
+  if (few.size() > 4) few.erase(few.begin() + 2, few.end() - 2);
+  return few;
+}
+
 Outcome run_once(const gemm::Step& step, const Run& run, const Schedule& schedule) {
   harness::control_emulator(
       {.schedule_seed = schedule.seed, .completion = schedule.completion, .sm_count = run.sms});

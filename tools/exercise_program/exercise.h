@@ -33,6 +33,8 @@ std::vector<Schedule> schedules();
 /// Those that suffice to see this: all, or for kMismatch, which is no race, a seed, the earliest and the
 /// latest.
 std::vector<Schedule> schedules_that_show(const std::string& what);
+/// Two seeds, the earliest and the latest of those, at most: for tests that run often.
+std::vector<Schedule> few_schedules_that_show(const std::string& what);
 
 inline constexpr const char* kPassed = "passed";
 inline constexpr const char* kMismatch = "mismatch";  // the verifier rejects the result
