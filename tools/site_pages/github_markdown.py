@@ -5,7 +5,6 @@ so that pages need no second form. What the site adds is computed here: links to
 lines, and links to exercises.
 """
 import html
-import pathlib
 import re
 
 import repository
@@ -19,8 +18,6 @@ from pygments import highlight
 from pygments.formatters import HtmlFormatter
 from pygments.lexers import get_lexer_by_name
 from pygments.util import ClassNotFound
-
-EXCERPT = re.compile(r"<!-- (code|diff): (.*?) -->")
 
 
 def formula(text, options):
@@ -53,25 +50,19 @@ def fence(tokens, at, options, environment):
 MARKDOWN.renderer.rules["fence"] = fence
 
 
-def origin(page, place):
-    """A link from an excerpt to its lines: `place` is SOURCE#REGION as tools/excerpts.py has it."""
-    source, _, region = place.partition("#")
-    file = source if "/" in source else next(repository.ROOT.glob(f"steps/{source}_*/kernel.cuh")).relative_to(repository.ROOT).as_posix()
-    first, last = repository.lines_of_region(file, region)
-    name = f"step {source}'s kernel" if "/" not in source else pathlib.PurePosixPath(file).name
-    return f'<a href="{repository.href(page, file)}#L{first}">{name}, lines {first} to {last}</a>'
-
-
 def link_excerpts(page, tokens):
     """Below each excerpt, where its lines are."""
-    places = None
+    origins = []
     for token in tokens:
-        if token.type == "html_block" and (mark := EXCERPT.search(token.content)):
-            places = [place for place in mark[2].split() if "#" in place]
-        elif token.type == "fence" and places:
-            whence = [origin(page, place) for place in places]
-            token.meta["below"] = f'<p class="origin">{" → ".join(whence)}</p>\n'
-            places = None
+        if token.type == "html_block" and (mark := repository.EXCERPT.search(token.content)):
+            origins = list(repository.places(mark[1]))
+        elif token.type == "fence" and origins:
+            shown = []
+            for name, file, region in origins:
+                first, last = repository.lines_of_region(file, region)
+                shown.append(f'<a href="{repository.href(page, file)}#L{first}">{name}, lines {first} to {last}</a>')
+            token.meta["below"] = f'<p class="origin">{" → ".join(shown)}</p>\n'
+            origins = []
 
 
 def exercise_of(text):
@@ -146,7 +137,7 @@ class GitHubMarkdown(Extension):
             if page in repository.pages():
                 done, md.toc_tokens = render(page, text)
             else:
-                done, md.toc_tokens = site_sources.render(page.removesuffix(".md")), []
+                done, md.toc_tokens = site_sources.render(page.removesuffix("/index.md").removesuffix(".md")), []
             return done
 
         md.convert = convert

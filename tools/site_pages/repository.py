@@ -13,6 +13,7 @@ from steps import ROOT, builds_on, steps
 SOURCES = {".cuh", ".cu", ".h", ".cpp", ".py", ".txt", ".cmake", ".sh", ""}
 
 
+@functools.cache
 def pages():
     """The Markdown of the repository, as paths from the root."""
     found = [*ROOT.glob("*.md"), *(path for folder in ("docs", "steps", "common") for path in ROOT.glob(f"{folder}/**/*.md"))]
@@ -22,11 +23,25 @@ def pages():
 def address(target):
     """Where the site has a file or folder of the repository, both as paths from the root."""
     path = pathlib.PurePosixPath(target)
+    if (ROOT / target).is_dir():
+        return f"{target}/index.html"
     if path.name == "README.md":
         return str(path.with_name("index.html"))
     if path.suffix == ".md":
         return str(path.with_suffix(".html"))
     return target + ".html" if path.suffix in SOURCES else target
+
+
+EXCERPT = re.compile(r"<!-- (?:code|diff): (.*?) -->")
+
+
+def places(excerpt):
+    """(what to call it, the file, the region) of each source that the mark of an excerpt names."""
+    for source, region in re.findall(r"(\S+)#(\w+)", excerpt):
+        if "/" in source:
+            yield pathlib.PurePosixPath(source).name, source, region
+        else:
+            yield f"step {source}'s kernel", next(ROOT.glob(f"steps/{source}_*/kernel.cuh")).relative_to(ROOT).as_posix(), region
 
 
 def linked(page, link):
