@@ -73,7 +73,7 @@ class Content(SiteTest):
             text = (ROOT / page).read_text(encoding="utf-8")
             shown = read(repository.address(page))
             self.assertLessEqual(Page(text).anchors(), set(re.findall(r'<h\d id="([^"]*)"', shown)), page)
-            tables = re.findall(r"(?m)^\|?(?: *:?-+:? *\|)+(?: *:?-+:? *)?$", Page(text).prose)
+            tables = re.findall(r"(?m)^ *\|?(?: *:?-+:? *\|)+(?: *:?-+:? *)?$", Page(text).prose)
             self.assertEqual(len(tables), shown.count("<table>"), page)
 
     def test_every_link_leads_somewhere(self):
@@ -187,9 +187,11 @@ class InChromium(SiteTest):
 
     def found(self, words):
         """Where the first results of the search lead."""
-        self.browser.wait_for("document.documentElement.classList.contains('js') && document.querySelector('.md-search__button')")
         roots = "[...document.body.children].filter(one => one.shadowRoot).map(one => one.shadowRoot)"
-        self.browser.wait_for(f"(document.querySelector('.md-search__button').click(), {roots}.some(one => one.querySelector('dialog[open] input')))")
+        for _ in range(10):  # the button does nothing until the index has come
+            self.browser.value("document.querySelector('.md-search__button').click()")
+            if self.browser.wait_for(f"{roots}.some(one => one.querySelector('dialog[open] input'))", seconds=2):
+                break
         self.browser.call("Input.insertText", text=words)
         return self.browser.wait_for(f"{roots}.flatMap(one => [...one.querySelectorAll('a[href]')].map(link => link.href)).join(' ')")
 
