@@ -197,7 +197,7 @@ _gemm_steps_takes_value() {
   case $1 in
     --backend | --variant | --suite | --population | --json | --trace | --tile | --shape | --order | --arch | --swizzle | --rows | --m | --n | --at | --row-bytes) ;;
     --mode | --completion | --pattern | --alpha | --beta | --bias | --activation | --bias-length | --aux-pitch | --aux-offset | --groups | --top-k | --c-pitch | --c-offset | --seed | --relaunch | --rounds | --seconds | --schedule-seed | --sms | --allow | --strict | --elect | --trace-ctas | --trace-ctas-per-sm) ;;
-    --trace-untraced | --in-cache | --weak | --file | --output | --out | --extent | --stride | --box | --element | --l2 | --base) ;;
+    --trace-untraced | --in-cache | --weak | --file | --output | --out | --port | --extent | --stride | --box | --element | --l2 | --base) ;;
     --address | --leading | --base-offset) ;;
     *) return 1 ;;
   esac

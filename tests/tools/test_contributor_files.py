@@ -20,6 +20,7 @@ from test_markdown import link_problems, name_problems
 
 WORKFLOW = ".github/workflows/ci.yml"
 RELEASE = ".github/workflows/release.yml"
+SITE = ".github/workflows/site.yml"
 
 
 def read(name):
@@ -104,7 +105,7 @@ class Workflow(unittest.TestCase):
             self.assertTrue(os.access(ROOT / tool, os.X_OK))
 
     def test_it_is_said_that_nobody_has_run_them(self):
-        for name in (WORKFLOW, RELEASE, "Dockerfile", "CONTRIBUTING.md"):
+        for name in (WORKFLOW, RELEASE, SITE, "Dockerfile", "CONTRIBUTING.md"):
             self.assertRegex(read(name), r"(?:n[o']t|nobody)[\w\s#]+on\s+(?:the|a)\s+hosted\s+service")
 
 
@@ -208,10 +209,10 @@ class Linters(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
 
     def test_actionlint_takes_the_workflow(self):
-        self.ask("actionlint", WORKFLOW, RELEASE)
+        self.ask("actionlint", WORKFLOW, RELEASE, SITE)
 
     def test_check_jsonschema_takes_the_workflow(self):
-        self.ask("check-jsonschema", "--builtin-schema", "vendor.github-workflows", WORKFLOW, RELEASE)
+        self.ask("check-jsonschema", "--builtin-schema", "vendor.github-workflows", WORKFLOW, RELEASE, SITE)
 
     def test_check_jsonschema_takes_the_schemas_of_records(self):
         self.ask("check-jsonschema", "--check-metaschema", *sorted(map(str, (ROOT / "docs/schemas").glob("*.json"))))
@@ -222,7 +223,7 @@ class Linters(unittest.TestCase):
 
     def test_yamllint_takes_all_yaml(self):
         rules = "{extends: default, rules: {line-length: {max: 130}, document-start: disable, truthy: {check-keys: false}}}"
-        self.ask("yamllint", "-d", rules, WORKFLOW, RELEASE, ".github/ISSUE_TEMPLATE/config.yml", "CITATION.cff", ".pre-commit-config.yaml",
+        self.ask("yamllint", "-d", rules, WORKFLOW, RELEASE, SITE, ".github/ISSUE_TEMPLATE/config.yml", "CITATION.cff", ".pre-commit-config.yaml",
                  ".clangd")
 
     def test_check_jsonschema_takes_the_citation_and_the_issues_settings(self):

@@ -1,0 +1,233 @@
+"""tools/site: its pages against the Markdown and the kernels, its search, its server, and its pages in headless Chromium.
+
+Each test looks at the same site, which is built where it is missing or old. Without the generator, which 'tools/site' installs, all
+are skipped: a test installs nothing.
+"""
+import functools
+import html
+import html.parser
+import http.server
+import json
+import pathlib
+import re
+import socket
+import subprocess
+import sys
+import threading
+import unittest
+import urllib.parse
+
+import chromium
+from markdown import Page
+from sandbox import ROOT
+
+SITE = ROOT / "build/site"
+sys.path.insert(0, str(ROOT / "tools/site_pages"))
+import repository  # noqa: E402 (the path comes first)
+
+
+def tool(*arguments):
+    return subprocess.run([sys.executable, "-B", ROOT / "tools/site", *arguments], capture_output=True, text=True, check=False)
+
+
+def read(place):
+    return (SITE / place).read_text(encoding="utf-8")
+
+
+def text_of(code):
+    return html.unescape(re.sub(r"<[^>]*>", "", code))
+
+
+class References(html.parser.HTMLParser):
+    """The links and the anchors of a page."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.links, self.anchors = set(), set()
+        self.feed(text)
+
+    def handle_starttag(self, tag, attributes):
+        for name, value in attributes:
+            if name in ("href", "src") and value:
+                self.links.add(value)
+            elif name == "id":
+                self.anchors.add(value)
+
+
+class SiteTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        if not (ROOT / ".toolchain/site/requirements.txt").exists():
+            raise unittest.SkipTest("the site's generator is not installed; tools/site does it")
+        done = tool()
+        if done.returncode != 0:
+            raise AssertionError(done.stderr)
+
+
+class Content(SiteTest):
+    """What the site says is what the repository says."""
+
+    def test_every_page_is_there_with_its_headings_and_their_anchors(self):
+        self.assertGreater(len(repository.pages()), 250)
+        for page in repository.pages():
+            text = (ROOT / page).read_text(encoding="utf-8")
+            shown = read(repository.address(page))
+            self.assertLessEqual(Page(text).anchors(), set(re.findall(r'<h\d id="([^"]*)"', shown)), page)
+            tables = re.findall(r"(?m)^ *\|?(?: *:?-+:? *\|)+(?: *:?-+:? *)?$", Page(text).prose)
+            self.assertEqual(len(tables), shown.count("<table>"), page)
+
+    def test_every_link_leads_somewhere(self):
+        pages = {path: References(path.read_text(encoding="utf-8")) for path in SITE.glob("**/*.html") if path.name != "404.html"}
+        missing = []
+        for path, page in pages.items():
+            for link in page.links:
+                address, _, anchor = link.partition("#")
+                if re.match("[a-z]+:|//", link):
+                    continue
+                target = (path.parent / urllib.parse.unquote(address)).resolve() if address else path
+                if not target.is_file() or anchor and target in pages and anchor not in pages[target].anchors:
+                    missing.append(f"{path.relative_to(SITE)}: {link}")
+        self.assertEqual(missing, [])
+
+    def test_a_kernel_is_shown_line_for_line_with_what_is_new(self):
+        for step in repository.steps():
+            shown = read(f"steps/{step}/kernel.cuh.html")
+            lines = re.findall(r'<div class="line( new)?" id="L(\d+)"><a href="#L\d+">\d+</a><code>(.*?)</code>', shown)
+            text = (ROOT / f"steps/{step}/kernel.cuh").read_text(encoding="utf-8").removesuffix("\n").split("\n")
+            self.assertEqual([text_of(line) for _, _, line in lines], text, step)
+            self.assertEqual([int(number) for _, number, _ in lines], list(range(1, len(text) + 1)))
+            self.assertEqual({int(number) for new, number, _ in lines if new}, set(repository.new_lines(step)[1]), step)
+        said = subprocess.run([ROOT / "tools/diff-steps"], capture_output=True, text=True, check=True).stdout
+        counts = dict(re.findall(r"(?m)^(\d\d_\w+) +\d+ +(\d+) +\d+", said))
+        self.assertEqual(counts, {step: str(len(new)) for step in repository.steps() for base, new in [repository.new_lines(step)] if base})
+
+    def test_instructions_are_those_of_the_listing_and_at_the_lines_that_it_quotes(self):
+        """In step 11, whose ring releases a stage with one arrival."""
+        found = repository.machine_code("11_mbarrier_ring")
+        kernel = (ROOT / "steps/11_mbarrier_ring/kernel.cuh").read_text(encoding="utf-8").split("\n")
+        release = next(number for number, line in enumerate(kernel, 1) if "if (releases)" in line)
+        self.assertTrue(any("SYNCS.ARRIVE" in row for row in found[release]), found[release])
+        shown = read("steps/11_mbarrier_ring/kernel.cuh.html")
+        at = re.search(rf'id="L{release}".*?<details class="sass">.*?<code>(.*?)</code>', shown, re.DOTALL)[1]
+        self.assertEqual(html.unescape(at).split("\n"), found[release])
+        listing = (ROOT / "steps/11_mbarrier_ring/sass.txt").read_text(encoding="utf-8")
+        self.assertTrue(all(row in listing for rows in found.values() for row in rows))
+
+    def test_excerpts_lead_to_their_lines(self):
+        counted = 0
+        for page in repository.pages():
+            text = (ROOT / page).read_text(encoding="utf-8")
+            wanted = []
+            for excerpt in repository.EXCERPT.findall(re.sub(r"(?ms)^```.*?^```$", "", text)):
+                for _, file, region in repository.places(excerpt):
+                    lines = (ROOT / file).read_text(encoding="utf-8").split("\n")
+                    first = next(number for number, line in enumerate(lines, 1) if line.strip() == f"// ANCHOR: {region}") + 1
+                    wanted.append((repository.href(page, file), str(first)))
+            shown = read(repository.address(page))
+            found = [link for below in re.findall(r'<p class="origin">(.*?)</p>', shown) for link in re.findall(r'href="(.*?)#L(\d+)"', below)]
+            self.assertEqual(found, wanted, page)
+            counted += len(wanted)
+        self.assertGreater(counted, 150)
+
+    def test_the_index_of_the_search(self):
+        index = json.loads(read("search.json"))["items"]
+        for words, place in (("expect-tx", "docs/mbarriers.html"), ("EVT", "docs/from-here.html")):
+            self.assertIn(place, {item["location"].split("#")[0] for item in index if words in item["title"] + item["text"]})
+        self.assertEqual([item["location"] for item in index if "/exercises/" in item["location"] or ".cuh" in item["location"]], [])
+        self.assertEqual(json.loads(read("search.js").removeprefix("var __index = ").rstrip(";\n")), json.loads(read("search.json")))
+
+    def test_the_readers_way(self):
+        """Part, previous and next of a chapter."""
+        shown = read("steps/11_mbarrier_ring/index.html")
+        for direction, step in (("prev", "10_tma_double_buffer"), ("next", "12_warp_specialized")):
+            self.assertIn(f'<link rel="{direction}" href="../{step}/index.html">', shown)
+        self.assertIn("III · Hopper", re.search(r'(?s)<nav class="md-path".*?</nav>', shown)[0])
+        listed = re.findall(r'href="\.\./(\d\d_\w+)/index\.html" class="md-nav__link"', shown)
+        self.assertEqual(sorted({*listed, "11_mbarrier_ring"}), repository.steps())
+
+
+class Refusals(unittest.TestCase):
+    """Bad input: one sentence, and nothing is built."""
+
+    def refused(self, *arguments):
+        done = tool(*arguments)
+        self.assertEqual((done.returncode, done.stdout, len(done.stderr.splitlines())), (2, "", 1), done.stderr)
+        return done.stderr
+
+    def test_a_busy_port(self):
+        with socket.socket() as other:
+            other.bind(("127.0.0.1", 0))
+            other.listen()
+            port = str(other.getsockname()[1])
+            self.assertIn(f"port {port} of 127.0.0.1 cannot be used (Address already in use)", self.refused("--serve", "--port", port))
+
+    def test_what_is_no_port(self):
+        self.assertIn("'80000' is not a port", self.refused("--serve", "--port", "80000"))
+        self.assertIn("--port is for --serve", self.refused("--port", "8001"))
+        self.assertIn("unrecognized arguments: build", self.refused("build"))
+
+
+class InChromium(SiteTest):
+    """Some pages of each kind, over the net and as files, on a telephone and on a desk."""
+
+    PLACES = ("index.html", "docs/start.html", "steps/11_mbarrier_ring/index.html", "steps/11_mbarrier_ring/kernel.cuh.html", "docs/results.html",
+              "steps/08_wgmma/sass.txt.html")
+
+    def setUp(self):
+        if not chromium.PROGRAM:
+            self.skipTest("no Chromium here")
+        handler = type("Quiet", (http.server.SimpleHTTPRequestHandler,), {"log_message": lambda *_: None})
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(handler, directory=SITE))
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        self.addCleanup(server.server_close)
+        self.addCleanup(server.shutdown)
+        self.roots = (f"http://127.0.0.1:{server.server_port}", pathlib.Path(SITE).as_uri())
+        self.browser = chromium.Browser()
+        self.addCleanup(self.browser.close)
+
+    def found(self, words):
+        """Where the first results of the search lead."""
+        roots = "[...document.body.children].filter(one => one.shadowRoot).map(one => one.shadowRoot)"
+        for _ in range(10):  # the button does nothing until the index has come
+            self.browser.value("document.querySelector('.md-search__button').click()")
+            if self.browser.wait_for(f"{roots}.some(one => one.querySelector('dialog[open] input'))", seconds=2):
+                break
+        self.browser.call("Input.insertText", text=words)
+        return self.browser.wait_for(f"{roots}.flatMap(one => [...one.querySelectorAll('a[href]')].map(link => link.href)).join(' ')")
+
+    def test_pages_load_in_silence_and_fit(self):
+        for root in self.roots:
+            for place in self.PLACES:
+                for width in (360, 1440):
+                    with self.subTest(place=place, width=width, root=root[:4]):
+                        self.browser.open(f"{root}/{place}", width)
+                        self.assertLessEqual(self.browser.value("document.documentElement.scrollWidth - innerWidth"), 0)
+                        self.assertEqual(self.browser.said, [])
+
+    def test_search_diagrams_and_machine_code(self):
+        for root in self.roots:
+            with self.subTest(root=root[:4]):
+                self.browser.open(f"{root}/steps/11_mbarrier_ring/index.html")
+                self.assertTrue(self.browser.wait_for("document.querySelector('div.mermaid')?.offsetHeight > 100"))
+                self.assertIn("mbarrier", self.found("expect-tx"))
+                self.browser.open(f"{root}/index.html")
+                self.assertIn("from-here", self.found("EVT"))
+                self.browser.open(f"{root}/steps/11_mbarrier_ring/kernel.cuh.html#L40")
+                self.browser.value("document.querySelector('.sass-switch').click()")
+                self.assertGreater(self.browser.value("document.querySelectorAll('details.sass[open]').length"), 5)
+                self.assertEqual(self.browser.said, [])
+
+    def test_pages_have_their_text_without_javascript(self):
+        self.browser.call("Emulation.setScriptExecutionDisabled", value=True)
+        for place, words in (("steps/11_mbarrier_ring/index.html", "participant S as stage s"), ("steps/11_mbarrier_ring/kernel.cuh.html", "mbarrier_ring_kernel")):
+            for width in (360, 1440):
+                self.browser.open(f"{self.roots[1]}/{place}", width)
+                node = self.browser.call("DOM.getDocument")["root"]["nodeId"]
+                article = self.browser.call("DOM.querySelector", nodeId=node, selector="article")["nodeId"]
+                self.assertIn(words, text_of(self.browser.call("DOM.getOuterHTML", nodeId=article)["outerHTML"]))
+                size = self.browser.call("Page.getLayoutMetrics")["cssContentSize"]["width"]
+                self.assertLessEqual(size, width)
+
+
+if __name__ == "__main__":
+    unittest.main()
