@@ -32,6 +32,7 @@ import subprocess
 import tempfile
 import time
 
+from text_of_rows import text_of_rows
 from program import UserError  # and nothing that needs packages: a machine with a GPU may have none
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
@@ -306,10 +307,7 @@ def write_whole(path, text):
 
 
 def save(path, record):
-    """A line for each row, so that a difference can be read."""
-    rows = ",\n".join("  " + json.dumps(row) for row in record["rows"])
-    head = "".join(f" {json.dumps(key)}: {json.dumps(value)},\n" for key, value in record.items() if key != "rows")
-    write_whole(path, f'{{\n{head} "rows": [\n{rows}\n ]\n}}\n')
+    write_whole(path, text_of_rows(record))
 
 
 def load(path):

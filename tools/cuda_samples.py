@@ -27,6 +27,7 @@ import subprocess
 import tempfile
 import threading
 
+from text_of_rows import text_of_rows
 from program import UserError
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
@@ -191,7 +192,7 @@ def load(path):
 
 def save(path, record):
     record["rows"].sort(key=lambda row: (row["folder"], row["name"]))
-    path.write_text(json.dumps(record, indent=1) + "\n")
+    path.write_text(text_of_rows(record))
 
 
 def run_all(arguments):
