@@ -45,6 +45,7 @@ LEFT = [
     (r"tools/clean\b.*", "removes what was built; test_clean.py"),
     (r"tools/test\b.*|\.ci/run", "runs all tests: a walk of its own"),
     (r"tools/new-step\b.*", "makes a step; test_new_step.py"),
+    (r"tools/site\b.*", "makes and serves pages; test_site.py"),
     (r"tools/exercise\b.*", "runs on the emulator; test_exercise.py and tests/exercises"),
     (r"tools/(\w+\.py|diff-steps|records|same-code)\b.*", "has no need of a GPU; the other tests beside this file"),
     (r"GEMM_STEPS_UPDATE_PAGES=1 .*", "writes pages anew, on the emulator"),
