@@ -491,6 +491,7 @@ class Test(SandboxTest):
         self.assertEqual(done.stdout.splitlines()[-2:], [
             "left out: AddressSanitizer (tools/test asan) and the long tier (tools/test --long)", "9 passed, 0 failed, 1 skipped"])
         self.assertNotIn("UBSan", done.stdout)
+        self.assertNotIn("left out: ", self.run_tool("test", "--all", "emulator").stdout)
 
     def test_a_failure_makes_the_status(self):
         self.results(emulator="10 2 1", emulator_asan="5 0 0")
@@ -924,6 +925,19 @@ class Tidy(SandboxTest):
         self.assertEqual(done.returncode, 1)
         for name in ("'SomeFunction'", "'width'", "'some_type'", "'height'"):
             self.assertIn(name, done.stdout)
+
+    def test_tests_are_left_out_and_nothing_else(self):
+        of_a_test = self.repository / "tests/b.cpp"
+        of_a_test.parent.mkdir(exist_ok=True)
+        of_a_test.write_text("int OfATest() { return 3; }\n")
+        other = self.repository / "common/tests/c.cpp"
+        other.parent.mkdir()
+        other.write_text("int OfTheLibrary() { return 3; }\n")
+        self.compiled(self.source, of_a_test, other)
+        done = self.lint("int some_name() { return 3; }\n")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("'OfTheLibrary'", done.stdout)
+        self.assertNotIn("'OfATest'", done.stdout)
 
     def test_what_a_unit_includes_is_looked_at(self):
         unit = self.repository / "build/units/some.cpp"

@@ -33,8 +33,10 @@ def main():
         # Generated mains and tables hold nothing to look at, and steps are in units. Tests misuse things on purpose, and Catch2's macros
         # expand to what the checks complain about.
         build = os.path.dirname(os.path.abspath(commands))
+        root = pathlib.Path(build).parents[1]
+        tests = (f"{root}/tests/", f"{root}/build/units/tests/")
         wanted = [name for name in entries
-                  if "/tests/" not in name and (os.path.commonpath([name, build]) != build or "/units/" in name)]
+                  if not name.startswith(tests) and (os.path.commonpath([name, build]) != build or "/units/" in name)]
         print("\n".join(sorted(wanted, key=size, reverse=True)))
         return 0
     entry = entries[what]
