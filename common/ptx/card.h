@@ -34,7 +34,7 @@ struct Card {
 inline constexpr Card kH200{.clusters = {66, 32, 16}};
 
 /// Of an H100 SXM. The rate of its L2 is that with which the model of step 22 scatters least on the plans of
-/// docs/results/plans_h100.txt.xz.
+/// docs/results/plans_h100.txt.bz2.
 inline constexpr Card kH100{.dram_bytes_per_us = 3.35e6, .l2_rate = 0.85, .clusters = {66, 32, 16}};
 
 /// No attribute says how fast the L2 is, but the card's name does. One that was never measured is taken for

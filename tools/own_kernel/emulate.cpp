@@ -13,6 +13,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -22,14 +23,20 @@
 
 #include "emulator/instrument/cuda_program.h"
 #include "emulator/instrument/program_memory.h"
+#include "emulator/instrument/stream_order.h"
 #include "emulator/instrument/streams.h"
 #include "emulator/machine/launch/running_grid.h"
 #include "emulator/machine/options.h"
 #include "harness/backend/backend.h"
 #include "harness/backend/emulator_control.h"
+#include "harness/backend/explore_control.h"
+#include "harness/backend/ordering_control.h"
 #include "harness/backend/trace_control.h"
 #include "harness/base/output.h"
+#include "harness/base/stricter_rule.h"
 #include "harness/cli/guarded.h"
+#include "harness/cli/necessary.h"
+#include "harness/cli/page_data.h"
 #include "harness/cli/program.h"
 #include "harness/trace/trace_timeline.h"
 #include "host_watch.h"
@@ -61,12 +68,20 @@ struct Options {
   std::string elect = "any";
   int sms = 4;
   bool counters = false;
+  bool ledger = false;
   bool json = false;
   double seconds = kSeconds;
   double total_seconds = 0;  // 0: no limit
+  std::string html_data;
   std::string trace;
   int trace_ctas = 4;
   std::vector<std::string> allow, strict;
+  bool explore = false;
+  bool shrink = false;
+  std::string schedule = "failing.schedule";
+  std::string replay;
+  std::string events;
+  std::string without;
 };
 
 struct Schedule {
@@ -123,8 +138,36 @@ void declare(CLI::App& app, Options& options) {
   app.add_option("--total", options.total_seconds,
                  "Limit for all schedules together, after which no other one is started; without it, all run")
       ->check(harness::seconds_problem);
+  CLI::Option* explore = app.add_flag(
+      "--explore", options.explore,
+      "Run every schedule that differs from the others in an order that matters, and print the shortest "
+      "one that fails (docs/emulator/every-schedule.md); --total limits the search (default: 300)");
+  CLI::Option* shrink =
+      app.add_flag("--shrink", options.shrink,
+                   "Run the schedule that --schedule-seed and --completion say; if it fails, leave "
+                   "out what the failure does not need")
+          ->excludes(explore);
+  app.add_option("--schedule", options.schedule,
+                 "The file for the failing schedule that --explore or --shrink has found")
+      ->capture_default_str()
+      ->check(harness::file_problem);
+  CLI::Option* replay =
+      app.add_option("--replay", options.replay, "Walk through the schedule in this file, step by step")
+          ->check(harness::file_problem)
+          ->excludes(explore)
+          ->excludes(shrink);
+  app.add_option("--events", options.events,
+                 "With --replay: write what happens to each mbarrier to this file, one JSON object per line")
+      ->check(harness::file_problem)
+      ->needs(replay);
   CLI::Option* counters = app.add_flag(
       "--counters", options.counters, "Count bytes, sectors, bank conflicts and instructions by source line");
+  CLI::Option* ledger =
+      app.add_flag(
+             "--ledger", options.ledger,
+             "Run one schedule and print its barrier ledger: who arrives at each barrier, who waits, and "
+             "which bytes it orders")
+          ->excludes(counters);
   CLI::Option* trace = app.add_option("--trace", options.trace,
                                       "Record one run as a timeline and write it to this file, for Perfetto")
                            ->check(harness::file_problem);
@@ -132,7 +175,23 @@ void declare(CLI::App& app, Options& options) {
                "Print one JSON document to standard output, and everything else to standard error "
                "(docs/schemas/emulate.schema.json)")
       ->excludes(counters)
+      ->excludes(trace)
+      ->excludes(explore)
+      ->excludes(shrink)
+      ->excludes(replay);
+  for (CLI::Option* option : {explore, shrink, replay})
+    option->excludes(counters)->excludes(trace)->excludes(ledger);
+  app.add_option("--html-data", options.html_data,
+                 "Where a rule is broken or a result is wrong: write the report and what led to it to this "
+                 "file as JSON, of which "
+                 "tools/emulate --html FILE makes a page")
+      ->check(harness::file_problem)
+      ->excludes(counters)
       ->excludes(trace);
+  app.add_option(
+      "--without", options.without,
+      "Leave out the wait, arrival, fence or barrier at this FILE:LINE in every thread; if several are "
+      "there, 'FILE:LINE mbarrier_arrive(empty)' names one of them");
   app.add_option("--trace-ctas", options.trace_ctas, "Number of CTAs on the timeline")
       ->capture_default_str()
       ->check(CLI::Range(1, 64));
@@ -147,6 +206,7 @@ struct Speed {
   double cpu_seconds = 0;
   std::size_t expectations = 0;
   std::uint64_t launches = 0;
+  harness::EmulatorLedger ledger{};  // of the latest schedule
 };
 
 /// Host code that calls exit() ends this schedule, not the program: emulate-cc redirects the call to
@@ -206,6 +266,12 @@ void run_host_code(emulate::Run& run) {
     throw emulate::Mismatch(fmt::format("the host code ended with {}", host_code.ending));
 }
 
+/// What streams have left to do when the host code has ended, and what is known of the host code then.
+void finish_streams() {
+  emulator_cuda::finish_all();
+  emulator_cuda::throw_host_report();
+}
+
 /// Whatever happens, the next run finds no buffers.
 void run_once(const Options& options, Speed& speed) {
   struct Cleanup {
@@ -216,8 +282,13 @@ void run_once(const Options& options, Speed& speed) {
   const double before = emulator::cpu_seconds_of_grids();
   const std::uint64_t launches_before = emulator::launches_so_far();
   emulator::forget_allocations();
-  run_host_code(run);
-  emulator_cuda::finish_all();  // what streams have left to do
+  try {
+    run_host_code(run);
+  } catch (const emulate::Mismatch&) {
+    finish_streams();  // where a rule is broken, it is the reason
+    throw;
+  }
+  finish_streams();
   speed.cpu_seconds += emulator::cpu_seconds_of_grids() - before;
   speed.expectations += run.expectations();
   speed.launches += emulator::launches_so_far() - launches_before;
@@ -230,7 +301,7 @@ void control(const Options& options, const Schedule& schedule) {
   harness::control_emulator({.schedule_seed = schedule.seed,
                              .completion = schedule.completion,
                              .sm_count = options.sms,
-                             .counters = options.counters,
+                             .counters = options.counters || options.ledger,
                              .launch_seconds = options.seconds});
   emulator::Options emulated = emulator::options();
   emulated.stall_seconds = std::min(emulated.stall_seconds, options.seconds);
@@ -295,12 +366,23 @@ std::vector<std::string> arguments_of(const Options& options, const Schedule& sc
   if (options.seconds != usual.seconds) add("--seconds", fmt::format("{:g}", options.seconds));
   if (!options.allow.empty()) add("--allow", fmt::format("{}", fmt::join(options.allow, ",")));
   if (!options.strict.empty()) add("--strict", fmt::format("{}", fmt::join(options.strict, ",")));
+  if (!options.without.empty()) add("--without", options.without);
   return words;
 }
 
 /// Runs the schedule. What was thrown and is no report and no wrong result goes on.
 Outcome run_schedule(const Options& options, const Schedule& schedule, Speed& speed) {
   control(options, schedule);
+  struct Recording {
+    const Options& options;
+    Speed& speed;
+    Recording(const Options& wanted, Speed& into) : options(wanted), speed(into) {
+      if (options.ledger) harness::begin_emulator_ledger();
+    }
+    ~Recording() {
+      if (options.ledger) speed.ledger = harness::take_emulator_ledger();
+    }
+  } const recording(options, speed);
   const std::string again = fmt::format("\n  again    {}", fmt::join(arguments_of(options, schedule), " "));
   try {
     run_once(options, speed);
@@ -340,6 +422,7 @@ Outcome run_in_child(const Options& options, const Schedule& schedule, const std
     told["work"] = own.work;
     told["expectations"] = own.expectations;
     told["launches"] = own.launches;
+    told["ledger"] = own.ledger.json;
     const bool is_told = tell(told);
     std::fflush(nullptr);
     std::_Exit(is_told ? harness::kExitOk : harness::kExitUsage);
@@ -371,6 +454,7 @@ Outcome run_in_child(const Options& options, const Schedule& schedule, const std
   speed.cpu_seconds += told.value("cpu_seconds", 0.0);
   speed.expectations += told.value("expectations", std::size_t{0});
   speed.launches += told.value("launches", std::uint64_t{0});
+  speed.ledger.json = told.value("ledger", std::string());
   for (const auto& [unit, count] : told.value("work", std::map<std::string, std::size_t>{}))
     speed.work[unit] += count;
   return told.get<Outcome>();
@@ -387,15 +471,6 @@ int complain_of(const Outcome& outcome, bool may_raise) {
   return outcome.status > 128 ? harness::kExitUsage : outcome.status;
 }
 
-/// The rule stricter than the PTX ISA that the report is about and that --allow switches off, or "".
-std::string stricter_rule_of(const Outcome& outcome) {
-  constexpr std::string_view kBefore = "\n  stricter this rule is stricter than the PTX ISA; --allow ";
-  const std::size_t at = outcome.text.find(kBefore);
-  if (outcome.rule.empty() || at == std::string::npos) return {};
-  const std::size_t begin = at + kBefore.size();
-  return outcome.text.substr(begin, outcome.text.find(' ', begin) - begin);
-}
-
 /// A report of a stricter rule ends the run, and may come before a mistake that every reading of the PTX ISA
 /// forbids: runs the schedules again without such rules, for a few seconds, until there is one. Its text, or
 /// "".
@@ -403,8 +478,8 @@ std::string harder_report(Options options, const std::vector<Schedule>& schedule
   constexpr std::size_t kRules = 3;
   constexpr std::chrono::seconds kAtMost(5);
   const auto begin = std::chrono::steady_clock::now();
-  for (std::size_t i = 0; i < kRules && !stricter_rule_of(outcome).empty(); ++i) {
-    options.allow.push_back(stricter_rule_of(outcome));
+  for (std::size_t i = 0; i < kRules && !harness::stricter_rule_of(outcome.text).empty(); ++i) {
+    options.allow.push_back(harness::stricter_rule_of(outcome.text));
     harness::switch_course_rules(options.allow, options.strict);
     outcome = {};
     for (const Schedule& schedule : schedules) {
@@ -413,7 +488,8 @@ std::string harder_report(Options options, const std::vector<Schedule>& schedule
       outcome = run_in_child(options, schedule, "without " + options.allow.back(), unused);
     }
   }
-  return stricter_rule_of(outcome).empty() && !outcome.rule.empty() ? outcome.text : std::string();
+  return harness::stricter_rule_of(outcome.text).empty() && !outcome.rule.empty() ? outcome.text
+                                                                                  : std::string();
 }
 
 /// What has been run so far, for the document.
@@ -441,10 +517,45 @@ nlohmann::ordered_json document_of(const Options& options, const Progressed& sch
   } else if (outcome.status != harness::kExitOk) {
     document["error"] = {{"kind", "host"}, {"message", outcome.text}};
   }
+  if (options.ledger && !speed.ledger.json.empty())
+    document["ledger"] = nlohmann::ordered_json::parse(speed.ledger.json);
   document["not_checked"] = outcome.status == harness::kExitOk
                                 ? not_checked(options, speed)
                                 : std::vector<std::string>{"what follows the place where the run ended"};
   return document;
+}
+
+/// Runs the schedule once more, in a process of its own, for a page about its report.
+void tell_page(const Options& options, const Schedule& schedule, const nlohmann::ordered_json& report) {
+  std::fflush(nullptr);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const int status = harness::guarded([&] {
+      nlohmann::ordered_json about = {
+          {"file", begin_document()["file"]},
+          {"SMs", fmt::format("{}", options.sms)},
+          {"schedule", fmt::format("seed {}, completion {}", schedule.seed, name_of(schedule.completion))}};
+      control(options, schedule);
+      const auto again = [&] {
+        Speed unused;
+        try {
+          run_once(options, unused);
+        } catch (const emulate::Mismatch&) {  // as the first time
+        }
+      };
+      harness::write_page_data(
+          options.html_data, report, about, again, 1, [&](const harness::TraceData& data) {
+            return nlohmann::ordered_json{{"sms", options.sms}, {"time", harness::time_axis(data)}};
+          });
+      return harness::kExitOk;
+    });
+    std::fflush(nullptr);
+    std::_Exit(status);
+  }
+  int status = 0;
+  while (child > 0 && ::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  if (child < 0 || status != 0) throw harness::Error("the run could not be recorded for --html");
 }
 
 /// False where it cannot be written. Only the first document is written.
@@ -455,14 +566,94 @@ bool write_document(std::FILE* json, const nlohmann::ordered_json& document) {
   return std::fprintf(json, "%s\n", text.c_str()) >= 0 && std::fflush(json) == 0;
 }
 
+/// While every schedule is run, what the host code prints goes nowhere.
+class Silence {
+ public:
+  Silence() : kept_(::dup(STDOUT_FILENO)) {
+    std::fflush(stdout);
+    const int nowhere = ::open("/dev/null", O_WRONLY | O_CLOEXEC);
+    if (nowhere >= 0) ::dup2(nowhere, STDOUT_FILENO);
+    if (nowhere >= 0) ::close(nowhere);
+  }
+  ~Silence() {
+    std::fflush(stdout);
+    if (kept_ < 0) return;
+    ::dup2(kept_, STDOUT_FILENO);
+    ::close(kept_);
+  }
+  Silence(const Silence&) = delete;
+  Silence& operator=(const Silence&) = delete;
+
+ private:
+  int kept_;
+};
+
+/// Of the reader's file, or of the program.
+std::string name_of_file(const char* program) {
+  const char* const file = std::getenv("EMULATE_FILE");  // NOLINT(concurrency-mt-unsafe)
+  return std::filesystem::path(file != nullptr && *file != 0 ? file : program).filename().string();
+}
+
+void leave_out(const Options& options) {
+  control(options, schedules_of(options).front());
+  harness::list_ordering_statements();
+  try {
+    const Silence silence;
+    Speed unused;
+    run_once(options, unused);
+  } catch (const emulate::Mismatch&) {  // what is wrong is said when the file is run
+  } catch (const harness::EmulatorReport&) {
+  }
+  harness::leave_out_named(harness::take_ordering_statements(), options.without);
+}
+
+/// As it is typed.
+std::string shell_line(const std::vector<std::string>& words) {
+  std::string line;
+  for (const std::string& word : words) {
+    const bool is_plain = word.find_first_of(" \t\"$&|;<>()*?#~`\\!{}") == std::string::npos;
+    line += (line.empty() ? "" : " ") + (is_plain ? word : "'" + word + "'");
+  }
+  return line;
+}
+
+/// --explore, --shrink, --replay.
+int explore(const Options& options, const std::string& file) {
+  control(options, schedules_of(options).front());
+  const auto run = [&] {
+    const Silence silence;
+    Speed unused;
+    try {
+      run_once(options, unused);
+    } catch (const emulate::Mismatch& mismatch) {
+      return harness::ScheduleResult{false, "wrong-result", fmt::format("wrong result: {}", mismatch.what())};
+    }
+    return harness::ScheduleResult{};
+  };
+  harness::ScheduleRequest request{.output = {harness::check_writable, harness::write_text, harness::fitted,
+                                              harness::show_progress, harness::clear_progress}};
+  request.subject = fmt::format("{}, seed {}", file, options.seed);
+  if (options.total_seconds > 0) request.seconds = options.total_seconds;
+  request.file = options.replay.empty() ? options.schedule : options.replay;
+  request.events = options.events;
+  std::vector<std::string> words = arguments_of(options, schedules_of(options).front());
+  words.erase(words.begin(), words.begin() + 4);  // the schedule is the file's
+  words.insert(words.end(), {"--replay", request.file});
+  request.replay_command = shell_line(command_of(words, emulate::detail::arguments_of_main));
+  if (options.explore) return harness::explore_schedules(request, run);
+  return options.shrink ? harness::shrink_schedule(request, run) : harness::replay_schedule(request, run);
+}
+
 int check(const Options& options, std::FILE* json) {
+  if (!options.html_data.empty()) harness::check_writable(options.html_data);
   const std::vector<Schedule> schedules = schedules_of(options);
-  const bool is_one = schedules.size() == 1 || options.counters;  // the counters are those of one run
+  // The counters, and the ledger, are those of one run.
+  const bool is_one = schedules.size() == 1 || options.counters || options.ledger;
   const auto begin = std::chrono::steady_clock::now();
   const auto seconds_passed = [&] {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   };
-  Progressed so_far{.planned = options.counters ? 1 : schedules.size()};
+  Progressed so_far{.planned = options.counters || options.ledger ? 1 : schedules.size()};
   Speed speed;
   Outcome outcome;
   for (std::size_t i = 0; i < so_far.planned && outcome.status == harness::kExitOk; ++i) {
@@ -477,14 +668,25 @@ int check(const Options& options, std::FILE* json) {
       outcome = run_in_child(options, schedules[i], progress, speed);
     }
   }
+  std::string harder;
+  if (outcome.status != harness::kExitOk && !json && !is_one &&
+      !harness::stricter_rule_of(outcome.text).empty())
+    harder = harder_report(options, schedules, outcome);
+  if (!options.html_data.empty() && !outcome.rule.empty()) {
+    const nlohmann::ordered_json document =
+        document_of(options, so_far, speed, outcome, schedules[so_far.run - 1]);
+    nlohmann::ordered_json report = document["reports"][0];
+    if (!harder.empty()) report["without_that_rule"] = harder;
+    tell_page(options, schedules[so_far.run - 1], report);
+  }
   if (json && !write_document(json, document_of(options, so_far, speed, outcome, schedules[so_far.run - 1])))
     throw harness::Error("standard output cannot be written");
+  if (options.ledger && !json)
+    fmt::print("{}{}\n", outcome.status == harness::kExitOk ? "" : "the ledger up to the report:\n",
+               speed.ledger.text);
   if (outcome.status != harness::kExitOk) {
     const int status = complain_of(outcome, json == nullptr);
-    if (!json && !is_one && !stricter_rule_of(outcome).empty()) {
-      if (const std::string text = harder_report(options, schedules, outcome); !text.empty())
-        harness::complain("without that rule, another one is broken:\n" + text + "\n");
-    }
+    if (!harder.empty()) harness::complain("without that rule, another one is broken:\n" + harder + "\n");
     return status;
   }
   if (options.counters) fmt::print("{}", harness::fitted_table(harness::take_emulator_counters().table));
@@ -544,6 +746,9 @@ int main(int argc, char** argv) {
     emulator::register_program_memory(&__start_emulate_data, &__stop_emulate_data);
     harness::switch_course_rules(options.allow, options.strict);
     harness::elect_lowest_lane(options.elect == "lowest");
+    if (!options.without.empty()) leave_out(options);
+    if (options.explore || options.shrink || !options.replay.empty())
+      return explore(options, name_of_file(argv[0]));
     return options.trace.empty() ? check(options, json) : trace(options);
   };
   if (!wants_json) return harness::run_program(app, argc, argv, [&] { return run(nullptr); });

@@ -8,6 +8,8 @@
 #include <string_view>
 
 #include "emulator/async/hopper.h"
+#include "emulator/explore/left_out.h"
+#include "emulator/ledger/ledger.h"
 #include "emulator/report/causes/k_tiles.h"
 #include "emulator/report/counters.h"
 #include "emulator/report/report.h"
@@ -111,6 +113,7 @@ void CpAsyncEngine::issue(const char* what, void* shared, const void* global, un
 }
 
 void CpAsyncEngine::commit(Where where) {
+  if (is_left_out("cp_async_commit_group", where)) return;
   if (timeline_on()) log_together(OperationKind::kCpAsyncCommit, 0, 0, 0, where);
   Stream& stream = streams_[&running_thread()];
   ++stream.committed;
@@ -118,6 +121,7 @@ void CpAsyncEngine::commit(Where where) {
 }
 
 void CpAsyncEngine::wait_groups(std::uint64_t pending, Where where) {
+  if (is_left_out("cp_async_wait_group", where, pending)) return;
   Thread& thread = running_thread();
   Stream& stream = streams_[&thread];
   stream.since_wait_before = stream.committed - stream.at_wait;
@@ -125,11 +129,13 @@ void CpAsyncEngine::wait_groups(std::uint64_t pending, Where where) {
   stream.left = pending;
   ++stream.waits;
   stream.waited = where;
+  if (ledger_on()) ledger_group_wait("cp.async.wait_group", pending, where);
   if (stream.committed > pending) finish(thread, stream, stream.committed - pending);
   gang_.yield();
 }
 
 void CpAsyncEngine::wait_all(Where where) {
+  if (is_left_out("cp_async_wait_all", where)) return;
   Thread& thread = running_thread();
   Stream& stream = streams_[&thread];
   ++stream.waits;
@@ -181,6 +187,7 @@ void CpAsyncEngine::finish(Thread& thread, Stream& stream, std::uint64_t group) 
       forget(id);
     }
     mark_copied(operation.shared, operation.bytes, id, thread, context.now, operation.where);
+    if (ledger_on()) ledger_copied(thread, operation.shared, operation.bytes);
     free_.push_back(id);
   }
   stream.operations = std::move(left);

@@ -5,6 +5,8 @@
 #include <algorithm>
 
 #include "emulator/async/proxy_fences.h"
+#include "emulator/explore/left_out.h"
+#include "emulator/ledger/ledger.h"
 #include "emulator/report/causes/causes.h"
 #include "emulator/report/causes/tensor_causes.h"
 #include "emulator/report/counters.h"
@@ -130,6 +132,33 @@ void HopperEngine::complete_one(Random& random) {
     gang.fail_from_engine(std::move(failure));
   }
   completing_ = nested;
+}
+
+void HopperEngine::arrivals_under_way(std::vector<explore::UnderWay>& all) const {
+  copies.arrivals_under_way(all);
+  if (tcgen05) tcgen05->arrivals_under_way(all);
+}
+
+void HopperEngine::complete(const explore::UnderWay& one) {
+  const bool nested = std::exchange(completing_, true);
+  try {
+    if (one.kind == explore::ActorKind::kCommit) {
+      tcgen05->complete(one);
+    } else {
+      copies.complete(one);
+    }
+  } catch (Failure& failure) {
+    gang.fail_from_engine(std::move(failure));
+  }
+  completing_ = nested;
+}
+
+bool HopperEngine::serve_waits() {
+  bool served = false;
+  for (const auto& cta : ctas_) {
+    for (const auto& warpgroup : cta->warpgroups) served |= wgmma_serve_waits(*warpgroup);
+  }
+  return served;
 }
 
 void HopperEngine::fail(std::string rule, const Report& report) {
@@ -489,10 +518,12 @@ void fail_async_race(const char* space, const std::string& bytes, std::uintptr_t
 }
 
 void fence_proxy_async(const char* what, bool shared, bool global, Where where) {
+  if (is_left_out(what, where)) return;
   Thread& thread = this_thread(what, where);
   HopperThread& state = hopper_engine(what, where).thread(thread);
   if (context.counters) count_instruction(what, where, thread.lane() == 0, 1);
   note_proxy_fence(shared, global, where);
+  if (ledger_on() && shared) ledger_proxy_fence();
   const std::uint32_t time = thread.time;
   if (shared) state.shared_fences.push_back(time);
   if (global) state.global_fences.push_back(time);
@@ -502,6 +533,7 @@ void fence_proxy_async(const char* what, bool shared, bool global, Where where) 
 
 void fence_mbarrier_init(Where where) {
   constexpr const char* kWhat = "fence_mbarrier_init_release_cluster";
+  if (is_left_out(kWhat, where)) return;
   Thread& thread = this_thread(kWhat, where);
   if (context.counters) count_instruction(kWhat, where, 1, 1);
   HopperThread& state = hopper_engine(kWhat, where).thread(thread);

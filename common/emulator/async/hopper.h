@@ -111,6 +111,11 @@ class HopperEngine final : public Engine {
   bool time_is_up() override;
   void thread_exits(Thread& thread) override;
   std::string describe() const override;
+  /// What will arrive at an mbarrier, for the search for schedules; and lets one of them do so.
+  void arrivals_under_way(std::vector<explore::UnderWay>& all) const;
+  void complete(const explore::UnderWay& one);
+  /// Executes the wgmma that threads wait for. Whether there were some.
+  bool serve_waits();
 
   HopperCta& cta(const Cta& cta) { return *ctas_[cta.index_in_gang]; }
   const HopperThread& thread(const Thread& thread) const {

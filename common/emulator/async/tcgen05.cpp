@@ -9,6 +9,8 @@
 
 #include "emulator/async/hopper.h"
 #include "emulator/async/tensor_core.h"
+#include "emulator/explore/hooks.h"
+#include "emulator/explore/left_out.h"
 #include "emulator/machine/poison.h"
 #include "emulator/report/causes/k_tiles.h"
 #include "emulator/report/causes/tensor_causes.h"
@@ -29,6 +31,8 @@ constexpr const char* kLoadSection = "PTX ISA, \"tcgen05.ld\", \"tcgen05.wait\""
 constexpr const char* kStoreSection = "PTX ISA, \"tcgen05.st\"";
 constexpr const char* kAccessSection = "PTX ISA, \"Tensor Memory: Access restrictions\"";
 constexpr const char* kMultiplySection = "PTX ISA, \"tcgen05.mma\"";
+constexpr const char* kScalesSection =
+    "PTX ISA, \"tcgen05.mma\", \"Block Scaling\": \"Scale Factor A ID\", \"Scale Factor B ID\"";
 constexpr const char* kCopySection = "PTX ISA, \"tcgen05.cp\"";
 constexpr const char* kShiftSection = "PTX ISA, \"tcgen05.shift\"";
 constexpr const char* kPipelineSection =
@@ -118,8 +122,9 @@ const char* name_of(TensorWork work) {
 }
 
 std::string operand_use_text(const OperandUse& use) {
-  const auto& instruction = *static_cast<const gemm::ptx::InstructionDescriptor*>(use.object);
-  return fmt::format("m{}n{}k16 at {} by {}", instruction.m, instruction.n, use.where.text(),
+  const auto& operation = *static_cast<const TensorOperation*>(use.object);
+  return fmt::format("m{}n{}k{} at {} by {}", operation.instruction.m, operation.instruction.n,
+                     operation.kind ? gemm::ptx::scaled_depth(*operation.kind) : 16, use.where.text(),
                      name_thread(*use.issuer));
 }
 
@@ -161,7 +166,7 @@ bool uses_half(const TensorAccumulation& work, unsigned half) {
 bool same_accumulator(const TensorAccumulation& one, const TensorAccumulation& other) {
   return one.work == TensorWork::kMultiply && other.work == TensorWork::kMultiply &&
          one.issuer == other.issuer && one.peer == other.peer && one.column == other.column &&
-         one.lane == other.lane && one.m == other.m && one.n == other.n;
+         one.lane == other.lane && one.m == other.m && one.n == other.n && one.kind == other.kind;
 }
 
 /// Whether the two execute in the order in which one thread has issued them. PTX ISA, "Pipelined tcgen05
@@ -369,10 +374,15 @@ std::vector<std::uint32_t> Tcgen05::places(const TensorMemory& memory, std::uint
   return places;
 }
 
+std::uint32_t Tcgen05::one_of(const std::vector<std::uint32_t>& places) const {
+  const std::uint32_t choice = engine_.gang.random.below(static_cast<std::uint32_t>(places.size()));
+  return places[course_rule_on(CourseRule::kTensorMemoryAddress) ? choice : 0];
+}
+
 bool Tcgen05::try_allocate(Cta& cta, std::uint32_t columns, Where where, std::uint32_t& column) {
   const std::vector<std::uint32_t> free = places(memory(cta), columns);
   if (free.empty()) return false;
-  column = free[engine_.gang.random.below(static_cast<std::uint32_t>(free.size()))];
+  column = one_of(free);
   take_columns(cta, column, columns, where);
   return true;
 }
@@ -388,8 +398,11 @@ bool Tcgen05::allocate_with_peer(Cta& cta, int warp, std::uint32_t columns, Wher
   }
   Cta& peer = peer_of("tcgen05_alloc", cta, where);
   const Thread& thread = running_thread();
+  // It only has to be there: an arrival at the cluster's barrier says so even if it releases nothing.
+  const VectorClock& behind_relaxed = engine_.thread(thread).behind_relaxed;
   if (std::none_of(peer.threads.begin(), peer.threads.end(), [&](const Thread& other) {
-        return knows_over(thread, make_stamp(peer.key, other.index, 1));
+        const Stamp begun = make_stamp(peer.key, other.index, 1);
+        return knows_over(thread, begun) || behind_relaxed.covers(begun);
       })) {
     Report report("tcgen05_alloc with cta_group::2 is executed while the peer may not have begun");
     report.line("where", access_line("tcgen05_alloc", thread, where));
@@ -417,7 +430,7 @@ bool Tcgen05::allocate_with_peer(Cta& cta, int warp, std::uint32_t columns, Wher
     if (std::find(of_peer.begin(), of_peer.end(), place) != of_peer.end()) common.push_back(place);
   }
   if (common.empty()) return false;
-  column = common[engine_.gang.random.below(static_cast<std::uint32_t>(common.size()))];
+  column = one_of(common);
   take_columns(cta, column, columns, where);
   take_columns(peer, column, columns, theirs->where);
   theirs->granted = true;
@@ -434,13 +447,15 @@ void Tcgen05::take_columns(Cta& cta, std::uint32_t column, std::uint32_t columns
             [](const TensorAllocation& a, const TensorAllocation& b) { return a.column < b.column; });
   for (std::uint32_t i = column; i < column + columns; ++i) {
     for (unsigned half = 0; half < kTensorHalves; ++half) memory.cell(i, half) = {};
-    std::fill_n(memory.words.begin() + std::ptrdiff_t{i} * kTensorLanes, kTensorLanes, std::nanf(""));
+    std::fill_n(memory.words.begin() + static_cast<std::ptrdiff_t>(i) * kTensorLanes, kTensorLanes,
+                std::nanf(""));
   }
   ++memory.touches;
 }
 
 void Tcgen05::alloc(int group, std::uint32_t* address, std::uint32_t columns, Where where) {
   constexpr const char* kWhat = "tcgen05_alloc";
+  require_convergence(kWhat, where);
   struct Call {
     Tcgen05* self;
     int group;
@@ -530,6 +545,7 @@ void Tcgen05::alloc(int group, std::uint32_t* address, std::uint32_t columns, Wh
 
 void Tcgen05::dealloc(int group, std::uint32_t address, std::uint32_t columns, Where where) {
   constexpr const char* kWhat = "tcgen05_dealloc";
+  require_convergence(kWhat, where);
   struct Call {
     Tcgen05* self;
     int group;
@@ -661,6 +677,7 @@ void Tcgen05::dealloc(int group, std::uint32_t address, std::uint32_t columns, W
 
 void Tcgen05::relinquish(int group, Where where) {
   constexpr const char* kWhat = "tcgen05_relinquish_alloc_permit";
+  require_convergence(kWhat, where);
   struct Call {
     Tcgen05* self;
     int group;
@@ -937,16 +954,23 @@ void Tcgen05::check_behind_operand(const char* what, const Thread& thread, const
                                    std::uint32_t column, Where where) {
   if (cell.operand == 0 || (knows(thread, cell.operand) && after_covers(thread, cell.operand))) return;
   const bool fence = knows(thread, cell.operand);
-  Report report("{} overwrites an operand that tcgen05.mma may still be reading", what);
+  Report report("{} overwrites {} that tcgen05.mma may still be reading", what,
+                cell.holds_scales ? "scales" : "an operand");
   report.line("columns", columns_text(column, 1));
   report.line("read", "{} at {}", emulator::name_agent(engine_.gang, cell.operand),
               cell.operand_where.text());
   report.line("write", access_line(what, thread, where));
   report.missing(fence ? "tcgen05.fence::after_thread_sync after the wait for the multiplication"
                        : "a wait for the arrival of a tcgen05.commit after the multiplication");
-  fail(fence ? "tcgen05-fence" : "tensor-memory-overwritten",
-       report.rule("an operand in tensor memory belongs to tcgen05.mma until a wait has seen its commit",
-                   kPatternSection));
+  fail(
+      fence ? "tcgen05-fence" : "tensor-memory-overwritten",
+      cell.holds_scales
+          ? report.rule("scales in tensor memory belong to tcgen05.mma until a wait has seen its commit: a "
+                        "multiplication is executed after the tcgen05.cp that its thread has issued before, "
+                        "but nothing orders a tcgen05.cp after the multiplications before it",
+                        kPipelineSection)
+          : report.rule("an operand in tensor memory belongs to tcgen05.mma until a wait has seen its commit",
+                        kPatternSection));
 }
 
 namespace {
@@ -1020,6 +1044,7 @@ void Tcgen05::check_written(const char* what, const Thread& thread, const Tensor
 
 void Tcgen05::fence_before(Where where) {
   constexpr const char* kWhat = "tcgen05_fence_before_thread_sync";
+  if (is_left_out(kWhat, where)) return;
   Thread& thread = this_thread(kWhat, where);
   if (context.counters) count_instruction(kWhat, where, thread.lane() == 0, 1);
   record_fence(state(thread).before, thread);
@@ -1027,6 +1052,7 @@ void Tcgen05::fence_before(Where where) {
 
 void Tcgen05::fence_after(Where where) {
   constexpr const char* kWhat = "tcgen05_fence_after_thread_sync";
+  if (is_left_out(kWhat, where)) return;
   const Thread& thread = this_thread(kWhat, where);
   if (context.counters) count_instruction(kWhat, where, thread.lane() == 0, 1);
   TensorThread& me = state(thread);
@@ -1046,11 +1072,14 @@ std::uint32_t Tcgen05::check_lanes(const char* what, std::uint32_t address, Wher
   const Thread& thread = running_thread();
   const std::uint32_t quarter = static_cast<std::uint32_t>(thread.warp()) % 4;
   const std::uint32_t lane = address >> 16;
-  if (lane == quarter * kWarpSize) return address & 0xffffu;
+  if (lane == quarter * kWarpSize || !course_rule_on(CourseRule::kTensorMemoryAddress))
+    return address & 0xffffu;
   Report report("{} uses lanes of tensor memory that this warp cannot access", what);
   report.line("where", "{} by warp {} of CTA {}", where.text(), thread.warp(), text(thread.cta->id));
   report.line("address", "{:#x}: lane {}, column {}", address, lane, address & 0xffffu);
   report.line("its lanes", "{}-{}", quarter * kWarpSize, quarter * kWarpSize + kWarpSize - 1);
+  report.line("allowed",
+              "--allow tensor-memory-address takes the lane from the warp, as GPUs are said to do");
   fail("tensor-memory-lanes", report.rule("warp w can access the 32 lanes from 32 (w % 4) on; the address of "
                                           "a .32x32b access is that of the first lane",
                                           kAccessSection));
@@ -1103,6 +1132,7 @@ struct Tcgen05::TransferCall {
 };
 
 void Tcgen05::transfer(TransferCall& call) {
+  require_convergence(call.what, call.where);
   warp_collective(
       call.what, kWholeWarp, &call,
       [](Rendezvous& meeting) {
@@ -1179,6 +1209,9 @@ void Tcgen05::store(const char* what, const std::uint32_t* registers, unsigned c
 }
 
 void Tcgen05::wait(bool stores, Where where) {
+  const char* const what = stores ? "tcgen05_wait_st" : "tcgen05_wait_ld";
+  if (is_left_out(what, where)) return;
+  require_convergence(what, where);
   struct Call {
     Tcgen05* self;
     bool stores;
@@ -1186,7 +1219,7 @@ void Tcgen05::wait(bool stores, Where where) {
   };
   Call call{this, stores, where};
   warp_collective(
-      stores ? "tcgen05_wait_st" : "tcgen05_wait_ld", kWholeWarp, &call,
+      what, kWholeWarp, &call,
       [](Rendezvous& meeting) {
         const Thread& last = running_thread();
         const auto& mine = *static_cast<Call*>(meeting.arguments[static_cast<std::size_t>(last.lane())]);
@@ -1258,6 +1291,7 @@ void Tcgen05::take_accumulator(const char* what, Thread& thread, TensorOperation
   accumulation->peer = operation.peer;
   accumulation->m = m;
   accumulation->n = n;
+  accumulation->kind = operation.kind;
   accumulation->where = where;
   const std::vector<Cta*> ctas = ctas_of(*accumulation);
   for (const Cta* cta : ctas) check_columns(what, *cta, column, accumulation->columns(), where);
@@ -1309,6 +1343,8 @@ void Tcgen05::take_cells(const char* what, const Thread& thread,
     const bool own = cell.operand != 0 && state(thread).has_agent &&
                      cell.operand >> 32 == agent_stamp(*thread.cta, state(thread).agent, 1) >> 32;
     const bool behind_reader = work->work == TensorWork::kShift && own;
+    // A copy over what a multiplication reads is behind neither that one nor the copy that brought it.
+    if (work->work == TensorWork::kCopy) check_behind_operand(what, thread, cell, i, where);
     if (cell.accumulation && cell.accumulation.get() != seen) {
       seen = cell.accumulation.get();
       if (!pipelined(*seen, *work) && !(behind_reader && seen->issuer == work->issuer))
@@ -1327,7 +1363,6 @@ void Tcgen05::take_cells(const char* what, const Thread& thread,
 }
 
 void Tcgen05::read_a_from_tensor_memory(const char* what, Thread& thread, TensorOperation& operation) {
-  TensorMemory& memory = this->memory(*thread.cta);
   const std::uint32_t column = operation.a_address & 0xffffu;
   const std::uint32_t lane = operation.a_address >> 16;
   const Where where = operation.where;
@@ -1338,12 +1373,36 @@ void Tcgen05::read_a_from_tensor_memory(const char* what, Thread& thread, Tensor
                                             "PTX ISA, \"Data Path Layout Organization\""));
   }
   check_columns(what, *thread.cta, column, kColumnsOfA, where);
+  read_cells(what, thread, operation, column, kColumnsOfA, false);
+}
+
+void Tcgen05::read_scales(const char* what, Thread& thread, const TensorOperation& operation) {
+  for (const auto& [name, address, rows] : {std::tuple{"A", operation.scales.a, operation.scaled.m},
+                                            std::tuple{"B", operation.scales.b, operation.scaled.n}}) {
+    if (address >> 16 != 0) {
+      Report report("{} has the scales of {} at lane {}", what, name, address >> 16);
+      report.line("where", access_line(what, thread, operation.where));
+      fail("tensor-memory-lanes",
+           report.rule("scales are in all quarters of the lanes, so their address must be that of lane 0",
+                       kScalesSection));
+    }
+    const std::uint32_t columns = gemm::ptx::scale_columns(rows);
+    check_columns(what, *thread.cta, address, columns, operation.where);
+    read_cells(what, thread, operation, address, columns, true);
+  }
+}
+
+void Tcgen05::read_cells(const char* what, Thread& thread, const TensorOperation& operation,
+                         std::uint32_t column, unsigned columns, bool scales) {
+  TensorMemory& memory = this->memory(*thread.cta);
+  const Where where = operation.where;
   const Stamp stamp = agent_stamp(*thread.cta, state(thread).agent, operation.number);
   const TensorTransfer* seen = nullptr;
-  for (std::uint32_t i = column; i < column + kColumnsOfA; ++i) {
+  for (std::uint32_t i = column; i < column + columns; ++i) {
     for (unsigned half = 0; half < kTensorHalves; ++half) {
-      if (!uses_half(operation.instruction.m, lane, half)) continue;
+      if (!scales && !uses_half(operation.instruction.m, operation.accumulation->lane, half)) continue;
       TensorCell& cell = memory.cell(i, half);
+      if (scales && !cell.written()) fail_unwritten_scales(what, thread, i, half, where);
       check_written(what, thread, cell, i, where);
       if (cell.accumulation && (cell.accumulation->work == TensorWork::kMultiply ||
                                 !pipelined(*cell.accumulation, *operation.accumulation)))
@@ -1354,15 +1413,30 @@ void Tcgen05::read_a_from_tensor_memory(const char* what, Thread& thread, Tensor
       }
       cell.operand = stamp;
       cell.operand_where = where;
+      cell.holds_scales = scales;
     }
   }
+}
+
+void Tcgen05::fail_unwritten_scales(const char* what, const Thread& thread, std::uint32_t column,
+                                    unsigned half, Where where) {
+  Report report("{} reads scales that were never written", what);
+  report.line("column", "{} of tensor memory, lanes {}-{}", column, half * kLanesOfHalf,
+              half * kLanesOfHalf + kLanesOfHalf - 1);
+  report.line("where", access_line(what, thread, where));
+  report.missing("a tcgen05.cp.32x128b.warpx4 for these columns, before the multiplication");
+  fail(
+      "tensor-memory-uninitialised",
+      report.rule("the scales of 32 rows are one column of 32 lanes, and all four quarters of the lanes must "
+                  "hold a copy of it",
+                  kScalesSection));
 }
 
 void Tcgen05::read_operands(const TensorOperation& operation, const Thread& thread, Cta& cta, Stamp stamp,
                             std::uint64_t a, std::uint64_t b) {
   const gemm::ptx::InstructionDescriptor& shape = operation.instruction;
   const unsigned ctas = operation.peer ? 2 : 1;
-  const OperandUse use{&kTensorOperandRules, &cta, &thread, operation.where, &shape, operand_use_text};
+  const OperandUse use{&kTensorOperandRules, &cta, &thread, operation.where, &operation, operand_use_text};
   std::vector<OperandWriter> writers;
   if (!operation.a_in_tensor_memory) read_operand(use, 'A', a, operation.a, shape.m / ctas, stamp, writers);
   read_operand(use, 'B', b, operation.b, shape.n / ctas, stamp, writers);
@@ -1415,10 +1489,8 @@ void Tcgen05::check_descriptor(const char* what, const char* name, std::uint64_t
 
 void Tcgen05::multiply(const char* what, int group, std::uint32_t d, std::uint64_t a, bool a_in_tensor_memory,
                        std::uint64_t b, std::uint32_t instruction, bool accumulate, Where where) {
-  Thread& thread = this_thread(what, where);
+  const Thread& thread = this_thread(what, where);
   Cta* const peer = peer_of_issuer(what, group, where);
-  Cta& cta = *thread.cta;
-  TensorThread& me = state(thread);
   const auto refuse = [&](const char* rule, const std::string& headline, const char* label,
                           const std::string& bits, const char* sentence, const char* section) {
     Report report(headline);
@@ -1440,18 +1512,12 @@ void Tcgen05::multiply(const char* what, int group, std::uint32_t d, std::uint64
                          "bits must be 0",
            "PTX ISA, \"TensorCore 5th Generation: Instruction descriptor\"; \"Matrix Shape\"");
   }
-  if (!a_in_tensor_memory) check_descriptor(what, "A", a, where);
-  check_descriptor(what, "B", b, where);
-  if (!me.has_agent) {
-    me.agent = engine_.cta(cta).add_agent(AgentKind::kMultiplications, thread.index);
-    me.has_agent = true;
-  }
   TensorOperation operation;
-  operation.number = me.issued + 1;
   operation.where = where;
   operation.instruction = gemm::ptx::decode_instruction(instruction);
   operation.accumulate = accumulate;
   operation.peer = peer;
+  operation.a_in_tensor_memory = a_in_tensor_memory;
   const gemm::ptx::InstructionDescriptor& shape = operation.instruction;
   if (shape.transpose_a || shape.transpose_b || shape.d == gemm::ptx::Tcgen05Output::kF16) {
     throw harness::Error(
@@ -1465,9 +1531,59 @@ void Tcgen05::multiply(const char* what, int group, std::uint32_t d, std::uint64
                     "tensor memory",
                     where.text()));
   }
+  issue_multiplication(what, group, std::move(operation), d, a, b);
+}
+
+void Tcgen05::multiply_scaled(const char* what, gemm::ptx::ScaledKind kind, std::uint32_t d, std::uint64_t a,
+                              std::uint64_t b, std::uint32_t instruction, TensorScales scales,
+                              bool accumulate, Where where) {
+  const Thread& thread = this_thread(what, where);
+  peer_of_issuer(what, 1, where);
+  TensorOperation operation;
+  operation.scaled = gemm::ptx::decode_scaled(kind, instruction);
+  if (const char* fault = gemm::ptx::scaled_instruction_fault(kind, instruction)) {
+    Report report("{} has bits that are not an instruction descriptor: {}", what, fault);
+    report.line("where", access_line(what, thread, where));
+    report.line("descriptor", "{:#010x}: M {}, N {}, scale factor IDs {} and {}", instruction,
+                operation.scaled.m, operation.scaled.n, operation.scaled.scale_a_id,
+                operation.scaled.scale_b_id);
+    fail("tcgen05-instruction-descriptor",
+         report.rule("the descriptor must give a shape, types and scale factor IDs that this kind and its "
+                     "scale vector have, and its reserved bits must be 0",
+                     "PTX ISA, \"TensorCore 5th Generation: Instruction descriptor\"; \"Matrix Shape\"; "
+                     "\"Block Scaling\""));
+  }
+  if ((instruction >> 15 & 3u) != 0 || (instruction >> 31) != 0) {
+    throw harness::Error(
+        fmt::format("the emulator supports only K-major operands and K = 32 or 64 for tcgen05.mma with "
+                    ".block_scale; {} has others",
+                    where.text()));
+  }
+  operation.where = where;
+  operation.kind = kind;
+  operation.scales = scales;
+  operation.instruction = {.m = operation.scaled.m, .n = operation.scaled.n};
+  operation.accumulate = accumulate;
+  issue_multiplication(what, 1, std::move(operation), d, a, b);
+}
+
+void Tcgen05::issue_multiplication(const char* what, int group, TensorOperation operation, std::uint32_t d,
+                                   std::uint64_t a, std::uint64_t b) {
+  Thread& thread = running_thread();
+  Cta& cta = *thread.cta;
+  Cta* const peer = operation.peer;
+  TensorThread& me = state(thread);
+  const Where where = operation.where;
+  const bool a_in_tensor_memory = operation.a_in_tensor_memory;
+  if (!a_in_tensor_memory) check_descriptor(what, "A", a, where);
+  check_descriptor(what, "B", b, where);
+  if (!me.has_agent) {
+    me.agent = engine_.cta(cta).add_agent(AgentKind::kMultiplications, thread.index);
+    me.has_agent = true;
+  }
+  operation.number = me.issued + 1;
   const Stamp stamp = agent_stamp(cta, me.agent, operation.number);
   operation.b = gemm::ptx::tcgen05_decode(b);
-  operation.a_in_tensor_memory = a_in_tensor_memory;
   if (!a_in_tensor_memory) operation.a = gemm::ptx::tcgen05_decode(a);
   // With cta_group::2 the descriptors say where in each CTA its half of A's rows and of B's is.
   read_operands(operation, thread, cta, stamp, a, b);
@@ -1481,15 +1597,17 @@ void Tcgen05::multiply(const char* what, int group, std::uint32_t d, std::uint64
     operation.a_address = static_cast<std::uint32_t>(a);
     read_a_from_tensor_memory(what, thread, operation);
   }
+  if (operation.kind) read_scales(what, thread, operation);
   const LoadRecord* load = engine_.copies.record(cta, operation.b.address / 16);
   std::optional<std::uint32_t> a_offset;
   if (!a_in_tensor_memory) a_offset = operation.a.address;
   me.operands.push_back(
       {operation.b.address, load ? k_tile_of(engine_.gang.grid, *load).value_or(-1) : -1, a_offset});
   if (me.operands.size() > kRememberedMultiplications) me.operands.pop_front();
+  const gemm::ptx::InstructionDescriptor& shape = operation.instruction;
   if (context.counters) {
     const unsigned rows = shape.n + (a_in_tensor_memory ? 0 : shape.m);
-    count_instruction(what, where, 1, 1, std::uint64_t{rows} * kSlabDepth * 2);
+    count_instruction(what, where, 1, 1, std::uint64_t{rows} * kSlabBytes);
   }
   if (EventLog::on())
     EventLog::write(
@@ -1599,6 +1717,8 @@ void Tcgen05::shift(const char* what, int group, std::uint32_t address, Where wh
 void Tcgen05::commit(const char* what, int group, void* barrier, std::optional<std::uint32_t> ctas,
                      Where where) {
   Thread& thread = this_thread(what, where);
+  const std::uint32_t offset = mbarrier_offset(what, barrier, where);
+  if (is_left_out_at(what, where, *thread.cta, offset)) return;
   const Cta* const peer = peer_of_issuer(what, group, where);
   if (context.counters) count_instruction(what, where, 1, 1);
   let_lanes_catch_up(what, where);
@@ -1617,7 +1737,6 @@ void Tcgen05::commit(const char* what, int group, void* barrier, std::optional<s
                                        "cluster, and at least one must be set",
                                        kCommitSection));
   }
-  const std::uint32_t offset = mbarrier_offset(what, barrier, where);
   std::vector<Mbarrier*> signalled;
   for (std::uint32_t rank = 0; rank < cluster.size(); ++rank) {
     if (!(mask >> rank & 1)) continue;
@@ -1656,6 +1775,7 @@ void Tcgen05::commit(const char* what, int group, void* barrier, std::optional<s
       std::swap(signalled[i], signalled[engine_.gang.random.below(static_cast<std::uint32_t>(i) + 1)]);
     operation.barrier = signalled[i];
     operation.arrival = mbarrier_expect_commit(*operation.barrier, record);
+    if (explore::is_on()) explore::issued(explore::ActorKind::kCommit, operation.arrival, thread);
     engine_.arrives_at(thread, operation.arrival, *operation.barrier, where);
     if (me.queue.empty()) ++busy_;
     me.queue.push_back(operation);
@@ -1683,6 +1803,7 @@ void Tcgen05::finish(TensorThread& thread, std::size_t index) {
   thread.queue.erase(thread.queue.begin() + static_cast<std::ptrdiff_t>(index));
   if (thread.queue.empty()) --busy_;
   if (operation.is_commit) {
+    if (explore::is_recording()) explore::completes(explore::ActorKind::kCommit, operation.arrival);
     arrive(thread, operation);
   } else {
     execute(operation);
@@ -1702,6 +1823,43 @@ void Tcgen05::complete_one(Random& random) {
         while (!may_complete(thread, index)) --index;  // the first always may
         finish(thread, index);
       }
+      return;
+    }
+  }
+}
+
+void Tcgen05::arrivals_under_way(std::vector<explore::UnderWay>& all) const {
+  for (const auto& cta : threads_) {
+    for (const TensorThread& thread : cta) {
+      std::vector<const Mbarrier*> barriers;  // at which those of a thread come one after the other
+      for (const TensorOperation& operation : thread.queue) {
+        if (!operation.is_commit ||
+            std::find(barriers.begin(), barriers.end(), operation.barrier) != barriers.end())
+          continue;
+        barriers.push_back(operation.barrier);
+        all.push_back(
+            {explore::ActorKind::kCommit, operation.arrival, operation.barrier, 1, 0, operation.where});
+      }
+    }
+  }
+}
+
+void Tcgen05::complete(const explore::UnderWay& one) {
+  for (auto& cta : threads_) {
+    for (TensorThread& thread : cta) {
+      const auto is_it = [&](const TensorOperation& operation) {
+        return operation.is_commit && operation.arrival == one.id;
+      };
+      auto found = std::find_if(thread.queue.begin(), thread.queue.end(), is_it);
+      if (found == thread.queue.end()) continue;
+      auto index = static_cast<std::size_t>(found - thread.queue.begin());
+      while (!may_complete(thread, index)) {  // what it tracks first
+        std::size_t earlier = 0;
+        while (thread.queue[earlier].is_commit) ++earlier;
+        finish(thread, earlier);
+        --index;
+      }
+      finish(thread, index);
       return;
     }
   }
@@ -1761,6 +1919,7 @@ void Tcgen05::execute_in(const TensorOperation& operation, const Cta& cta, SlabR
   } else {
     gather_operand(cta, operation.a, shape.m, a);
   }
+  if (operation.kind) return execute_scaled(operation, cta, a, b);
   constexpr std::uint16_t kSign = 0x8000;
   const auto negate = [](SlabRow* rows, unsigned count) {
     for (unsigned row = 0; row < count; ++row) {
@@ -1799,6 +1958,47 @@ void Tcgen05::execute_in(const TensorOperation& operation, const Cta& cta, SlabR
   for (unsigned column = 0; column < shape.n; ++column) {
     for (unsigned row = 0; row < kSlabRows; ++row) at(column, row) = slab[column * kSlabRows + row];
   }
+}
+
+void Tcgen05::execute_scaled(const TensorOperation& operation, const Cta& cta, const SlabRow* a,
+                             const SlabRow* b) {
+  TensorMemory& memory = this->memory(cta);
+  const gemm::ptx::ScaledInstruction& instruction = operation.scaled;
+  const auto gather = [&](const char* name, std::uint32_t address, std::uint32_t id, unsigned rows,
+                          std::vector<std::uint8_t>& scales) {
+    scales.resize(std::size_t{rows} * sizeof(RowScales));
+    for (unsigned row = 0; row < rows; ++row) {
+      const std::uint32_t column = address + row / kWarpSize;
+      const float* const words = &memory.words[std::size_t{column} * kTensorLanes + row % kWarpSize];
+      const auto word = std::bit_cast<std::uint32_t>(*words);
+      for (std::size_t quarter = 1; quarter < kTensorLanes / kWarpSize; ++quarter) {
+        const auto copy = std::bit_cast<std::uint32_t>(words[quarter * kWarpSize]);
+        if (copy == word) continue;
+        Report report("tcgen05.mma reads scales that differ from one quarter of the lanes to the next");
+        report.line("where", "{} at {}",
+                    name_agent(cta, operation.accumulation->issuer->index, operation.number),
+                    operation.where.text());
+        report.line("scales", "of {}, row {}: {:#010x} in lane {}, {:#010x} in lane {}, column {}", name, row,
+                    word, row % kWarpSize, copy, quarter * kWarpSize + row % kWarpSize, column);
+        report.missing("tcgen05.cp.32x128b.warpx4, which copies 32 rows to all four quarters");
+        fail("tensor-memory-scales",
+             report.rule("scale factors must be duplicated to all 32-lane partitions of tensor memory",
+                         kScalesSection));
+      }
+      const std::uint32_t from = word >> 8 * id;
+      std::memcpy(&scales[std::size_t{row} * sizeof(RowScales)], &from, sizeof from);
+    }
+    return reinterpret_cast<const RowScales*>(scales.data());
+  };
+  std::vector<std::uint8_t> of_a;
+  std::vector<std::uint8_t> of_b;
+  const RowScales* const scales_a =
+      gather("A", operation.scales.a, instruction.scale_a_id, instruction.m, of_a);
+  const RowScales* const scales_b =
+      gather("B", operation.scales.b, instruction.scale_b_id, instruction.n, of_b);
+  emulator::multiply_scaled(*operation.kind, instruction, a, b, scales_a, scales_b, operation.accumulate,
+                            memory.words.data() + std::size_t{operation.accumulation->column} * kTensorLanes,
+                            kTensorLanes);
 }
 
 void Tcgen05::arrive(TensorThread& thread, const TensorOperation& operation) {

@@ -18,8 +18,10 @@
 
 #include "emulator/async/async_memory.h"
 #include "emulator/async/wgmma.h"
+#include "emulator/explore/under_way.h"
 #include "emulator/machine/machine.h"
 #include "ptx/tcgen05_descriptor.h"
+#include "ptx/tcgen05_scaled_descriptor.h"
 
 namespace emulator {
 
@@ -31,7 +33,7 @@ inline constexpr unsigned kTensorColumns = 512;
 inline constexpr unsigned kTensorLanes = 128;
 inline constexpr unsigned kTensorHalves = 8;  // of 16 lanes
 inline constexpr unsigned kLanesOfHalf = kTensorLanes / kTensorHalves;
-inline constexpr unsigned kTransferColumns = 32;  // the most that one ld or st here moves
+inline constexpr unsigned kTransferColumns = 128;  // the most that one ld or st here moves
 
 /// A tcgen05.ld or tcgen05.st of a warp.
 struct TensorTransfer {
@@ -71,11 +73,12 @@ struct TensorAccumulation {
   Cta* peer = nullptr;  // of the issuer's CTA, with cta_group::2
   std::uint32_t agent = 0;
   std::uint32_t column = 0;
-  std::uint32_t lane = 0;     // of the address: 0 or 16
-  unsigned m = 0, n = 0;      // rows in each of its CTAs, and columns of D
-  std::uint32_t latest = 0;   // number of the issuer's latest multiplication into it, from 1
-  std::uint64_t touches = 0;  // of the tensor memory (of both), then
-  Where where;                // of the latest
+  std::uint32_t lane = 0;                     // of the address: 0 or 16
+  unsigned m = 0, n = 0;                      // rows in each of its CTAs, and columns of D
+  std::optional<gemm::ptx::ScaledKind> kind;  // of multiplications with .block_scale
+  std::uint32_t latest = 0;                   // number of the issuer's latest multiplication into it, from 1
+  std::uint64_t touches = 0;                  // of the tensor memory (of both), then
+  Where where;                                // of the latest
 
   /// M = 128 of a pair: 64 rows in each CTA, whose right half lies in lanes 64 to 127 (layout B).
   bool folded() const { return work == TensorWork::kMultiply && peer != nullptr && m == kTensorLanes / 2; }
@@ -88,8 +91,9 @@ struct TensorCell {
   std::shared_ptr<TensorAccumulation> accumulation;    // what wrote it last, unless that was a tcgen05.st
   std::shared_ptr<TensorTransfer> store;               // if it was a tcgen05.st
   std::vector<std::shared_ptr<TensorTransfer>> loads;  // since then
-  Stamp operand = 0;                                   // the latest multiplication that reads A here
+  Stamp operand = 0;  // the latest multiplication that reads A or scales here
   Where operand_where;
+  bool holds_scales = false;  // which of the two
 
   bool written() const { return accumulation != nullptr || store != nullptr; }
 };
@@ -136,6 +140,11 @@ struct TensorCta {
   Where relinquished_where;
 };
 
+/// The addresses of the scales of A and of B in tensor memory.
+struct TensorScales {
+  std::uint32_t a = 0, b = 0;
+};
+
 /// A multiplication, a copy, a shift, or a commit behind those before it.
 struct TensorOperation {
   bool is_commit = false;
@@ -149,6 +158,10 @@ struct TensorOperation {
   std::uint32_t a_address = 0;
   bool accumulate = false;
   Cta* peer = nullptr;  // of the issuer's CTA, with cta_group::2
+  // With .block_scale; `instruction` then has the shape alone.
+  std::optional<gemm::ptx::ScaledKind> kind;
+  gemm::ptx::ScaledInstruction scaled;
+  TensorScales scales;
   // A commit.
   const char* what = nullptr;
   Thread* committer = nullptr;
@@ -210,6 +223,9 @@ class Tcgen05 {
   /// a: a descriptor, or with `a_in_tensor_memory` an address there.
   void multiply(const char* what, int group, std::uint32_t d, std::uint64_t a, bool a_in_tensor_memory,
                 std::uint64_t b, std::uint32_t instruction, bool accumulate, Where where);
+  void multiply_scaled(const char* what, gemm::ptx::ScaledKind kind, std::uint32_t d, std::uint64_t a,
+                       std::uint64_t b, std::uint32_t instruction, TensorScales scales, bool accumulate,
+                       Where where);
   void copy(const char* what, int group, TensorCopyShape shape, std::uint32_t address,
             std::uint64_t descriptor, Where where);
   void shift(const char* what, int group, std::uint32_t address, Where where);
@@ -218,6 +234,10 @@ class Tcgen05 {
 
   std::size_t pending() const { return busy_; }
   void complete_one(Random& random);
+  /// The commits that will arrive, for the search for schedules; and lets one of them do so, behind what it
+  /// tracks.
+  void arrivals_under_way(std::vector<explore::UnderWay>& all) const;
+  void complete(const explore::UnderWay& one);
   void thread_exits(Thread& thread);
   std::string describe() const;
   /// "tcgen05.mma 7 of thread ..., which reads k-tile 3 in stage[1].b".
@@ -279,6 +299,7 @@ class Tcgen05 {
   void begin_step(Cta& cta, int group, PairStep step, const char* what, Where where);
   bool allocate_with_peer(Cta& cta, int warp, std::uint32_t columns, Where where, std::uint32_t& column);
   std::vector<std::uint32_t> places(const TensorMemory& memory, std::uint32_t columns) const;
+  std::uint32_t one_of(const std::vector<std::uint32_t>& places) const;
   void take_columns(Cta& cta, std::uint32_t column, std::uint32_t columns, Where where);
   void check_peer_ready(const char* what, const Thread& thread, const Cta& peer, std::uint32_t column,
                         Where where);
@@ -292,6 +313,17 @@ class Tcgen05 {
                              unsigned columns, Where where);
   void issue(Thread& thread, TensorOperation operation);
   void read_a_from_tensor_memory(const char* what, Thread& thread, TensorOperation& operation);
+  void read_scales(const char* what, Thread& thread, const TensorOperation& operation);
+  /// The multiplication reads these columns: of the halves that it uses, checks that what wrote them is over
+  /// or executes first.
+  void read_cells(const char* what, Thread& thread, const TensorOperation& operation, std::uint32_t column,
+                  unsigned columns, bool scales);
+  [[noreturn]] void fail_unwritten_scales(const char* what, const Thread& thread, std::uint32_t column,
+                                          unsigned half, Where where);
+  /// What all multiplications have in common: checks the tiles and the accumulator and issues the operation,
+  /// of which the instruction is known.
+  void issue_multiplication(const char* what, int group, TensorOperation operation, std::uint32_t d,
+                            std::uint64_t a, std::uint64_t b);
   void finish(TensorThread& thread, std::size_t index);
   /// Of the operands, the part that lies in `cta`.
   void read_operands(const TensorOperation& operation, const Thread& thread, Cta& cta, Stamp stamp,
@@ -300,6 +332,7 @@ class Tcgen05 {
   void check_fence_behind_operand(const OperandUse& use, const Thread& thread, const OperandWriter& writer,
                                   const char* instruction);
   void execute(const TensorOperation& operation);
+  void execute_scaled(const TensorOperation& operation, const Cta& cta, const SlabRow* a, const SlabRow* b);
   void execute_copy(const TensorOperation& operation, const Cta& cta);
   void execute_shift(const TensorOperation& operation, const Cta& cta);
   /// The rows of D in the tensor memory of `cta`. b: all of B.

@@ -5,6 +5,7 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <vector>
 
 // The host's widest vectors, picked when the program starts: AVX-512, AVX2 with fused multiply-add, or what
 // every x86-64 has. Not under the sanitizers: they start after that.
@@ -390,7 +391,89 @@ void multiply_fp8(SlabTypes types, const SlabRow* a, const SlabRow* b, unsigned 
   }
 }
 
+using gemm::ptx::ScaledInput;
+using gemm::ptx::ScaledKind;
+
+/// `width` bits of a row from bit `first` on; the lower bits come first.
+std::uint8_t bits_of_row(const std::uint8_t* row, unsigned first, unsigned width) {
+  std::uint16_t word = row[first / 8];
+  if (first % 8 + width > 8) word = static_cast<std::uint16_t>(word | row[first / 8 + 1] << 8);
+  return static_cast<std::uint8_t>(word >> first % 8 & ((1u << width) - 1));
+}
+
+/// Element k of a row. In .kind::mxf8f6f4 16 elements have 16 bytes, whatever they are.
+float scaled_element(ScaledKind kind, ScaledInput type, const std::uint8_t* row, unsigned k) {
+  if (kind != ScaledKind::kMxf8f6f4) return gemm::to_float(gemm::e2m1{bits_of_row(row, 4 * k, 4)});
+  const std::uint8_t* const group = row + std::size_t{k / 16} * 16;
+  const unsigned i = k % 16;
+  switch (type) {
+    case ScaledInput::kE4m3:
+      return gemm::to_float(gemm::e4m3{group[i]});
+    case ScaledInput::kE5m2:
+      return gemm::to_float(gemm::e5m2{group[i]});
+    case ScaledInput::kE2m3:
+      return gemm::to_float(gemm::e2m3{bits_of_row(group, 6 * i, 6)});
+    case ScaledInput::kE3m2:
+      return gemm::to_float(gemm::e3m2{bits_of_row(group, 6 * i, 6)});
+    case ScaledInput::kE2m1:
+      break;
+  }
+  return gemm::to_float(gemm::e2m1{bits_of_row(group, 4 * i, 4)});
+}
+
+/// A row as the numbers that it stands for, one every `pitch`.
+void unpack_scaled(ScaledKind kind, ScaledInput type, gemm::ptx::ScaleType scales, bool negate,
+                   const SlabRow& row, const RowScales& of_row, double* to, std::size_t pitch) {
+  const auto depth = static_cast<unsigned>(gemm::ptx::scaled_depth(kind));
+  const auto block = static_cast<unsigned>(gemm::ptx::scale_block(kind));
+  for (unsigned k = 0; k < depth; ++k) {
+    const std::uint8_t bits = of_row[k / block];
+    const float scale = scales == gemm::ptx::ScaleType::kUe8m0 ? gemm::to_float(gemm::ue8m0{bits})
+                                                               : gemm::to_float(gemm::ue4m3{bits});
+    const double value =
+        static_cast<double>(scale) * static_cast<double>(scaled_element(kind, type, bytes_of_row(row), k));
+    to[k * pitch] = negate ? -value : value;
+  }
+}
+
+using Doubles = double __attribute__((vector_size(8 * sizeof(double))));
+
 }  // namespace
+
+GEMM_FOR_WIDE_VECTORS
+void multiply_scaled(ScaledKind kind, const gemm::ptx::ScaledInstruction& instruction, const SlabRow* a,
+                     const SlabRow* b, const RowScales* scales_a, const RowScales* scales_b, bool accumulate,
+                     float* d, unsigned pitch) {
+  constexpr unsigned kRows = 2 * kSlabRows;
+  constexpr unsigned kVectors = 4;  // at a time
+  constexpr unsigned kWidth = sizeof(Doubles) / sizeof(double);
+  const auto depth = static_cast<unsigned>(gemm::ptx::scaled_depth(kind));
+  std::vector<double> rows(std::size_t{depth} * kRows);  // [k][m]
+  for (unsigned row = 0; row < kRows; ++row)
+    unpack_scaled(kind, instruction.a, instruction.scales, instruction.negate_a, a[row], scales_a[row],
+                  &rows[row], kRows);
+  double of_b[2 * kSlabBytes];
+  for (unsigned column = 0; column < instruction.n; ++column) {
+    unpack_scaled(kind, instruction.b, instruction.scales, instruction.negate_b, b[column], scales_b[column],
+                  of_b, 1);
+    float* const to = d + std::size_t{column} * pitch;
+    for (unsigned row = 0; row < kRows; row += kVectors * kWidth) {
+      Doubles sums[kVectors] = {};
+      for (unsigned k = 0; k < depth; ++k) {
+#pragma GCC unroll 4
+        for (unsigned i = 0; i < kVectors; ++i) {
+          Doubles part;
+          std::memcpy(&part, &rows[std::size_t{k} * kRows + row + std::size_t{i} * kWidth], sizeof part);
+          sums[i] += part * of_b[k];
+        }
+      }
+      for (unsigned i = 0; i < kVectors * kWidth; ++i) {
+        const double before = accumulate ? static_cast<double>(to[row + i]) : 0;
+        to[row + i] = static_cast<float>(before + sums[i / kWidth][i % kWidth]);
+      }
+    }
+  }
+}
 
 GEMM_FOR_WIDE_VECTORS
 void multiply_slab(const SlabRow* a, const SlabRow* b, unsigned n, bool accumulate, float* d,

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "gemm/problem/types.h"
+#include "ptx/tcgen05_scaled_descriptor.h"
 
 namespace emulator {
 
@@ -46,6 +47,17 @@ struct SlabTypes {
 /// - int8: exact, modulo 2^32; d are the bits of 32-bit integers.
 void multiply_slab(SlabTypes types, const SlabRow* a, const SlabRow* b, unsigned n, bool accumulate, float* d,
                    unsigned pitch = kSlabRows);
+
+/// The scales of a row that one instruction of tcgen05.mma with .block_scale multiplies it with: the first
+/// scale_vector(kind) of them.
+using RowScales = std::uint8_t[4];
+
+/// D = (A * scales)(B * scales)^T, or D += that: a [128][32 bytes], b [n][32 bytes], d column by column. The
+/// PTX ISA leaves the precision of the sum open. Here the products and their sum are formed in binary64,
+/// which holds the sum of one block exactly, and each instruction rounds once, when it adds that to D.
+void multiply_scaled(gemm::ptx::ScaledKind kind, const gemm::ptx::ScaledInstruction& instruction,
+                     const SlabRow* a, const SlabRow* b, const RowScales* scales_a, const RowScales* scales_b,
+                     bool accumulate, float* d, unsigned pitch);
 
 /// One element of an fp8 instruction: c plus the 32 products. For tests as well.
 float add_fp8_products(SlabTypes types, const std::uint8_t* a, const std::uint8_t* b, float c);

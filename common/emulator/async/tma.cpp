@@ -15,6 +15,9 @@
 #include "emulator/async/hopper.h"
 #include "emulator/async/launch_control.h"
 #include "emulator/async/proxy_fences.h"
+#include "emulator/explore/hooks.h"
+#include "emulator/explore/left_out.h"
+#include "emulator/ledger/ledger.h"
 #include "emulator/memory/device_memory.h"
 #include "emulator/report/causes/causes.h"
 #include "emulator/report/causes/groups.h"
@@ -142,8 +145,9 @@ void for_rows(const gemm::ptx::TensorMapSpec& spec, const Coordinates& coordinat
         visit(RowSlice{row, 0, 0, 0});
         return;
       }
-      visit(RowSlice{row, static_cast<std::uint32_t>(first) * size, static_cast<std::uint32_t>(last) * size,
-                     address + static_cast<std::uint64_t>(first + coordinates[0]) * size});
+      visit(RowSlice{
+          row, static_cast<std::uint32_t>(first) * size, static_cast<std::uint32_t>(last) * size,
+          static_cast<std::uintptr_t>(address + static_cast<std::uint64_t>(first + coordinates[0]) * size)});
     });
     return;
   }
@@ -165,8 +169,9 @@ void for_rows(const gemm::ptx::TensorMapSpec& spec, const Coordinates& coordinat
       visit(RowSlice{row, 0, 0, 0});
       continue;
     }
-    visit(RowSlice{row, static_cast<std::uint32_t>(first) * size, static_cast<std::uint32_t>(last) * size,
-                   address + static_cast<std::uint64_t>(first + coordinates[0]) * size});
+    visit(RowSlice{
+        row, static_cast<std::uint32_t>(first) * size, static_cast<std::uint32_t>(last) * size,
+        static_cast<std::uintptr_t>(address + static_cast<std::uint64_t>(first + coordinates[0]) * size)});
   }
 }
 
@@ -224,7 +229,7 @@ void check_source(const char* what, const gemm::ptx::TensorMapSpec& spec, const 
   const Buffer* buffer = find_buffer(reinterpret_cast<std::uintptr_t>(spec.base));
   check_tensor(what, spec, coordinates, buffer, where);
   if (buffer->all_written && !buffer->device_written.load(std::memory_order_acquire) &&
-      !running_thread().cta->gang->grid.shape.dependent)
+      !running_thread().cta->gang->grid.keeps_reads)
     return;
   for_rows(spec, coordinates, [&](const RowSlice& slice) {
     const std::uint32_t bytes = slice.end - slice.begin;
@@ -257,7 +262,7 @@ void stamp_source_reads(const gemm::ptx::TensorMapSpec& spec, const Coordinates&
                         Stamp completed) {
   const Buffer* buffer = find_buffer(reinterpret_cast<std::uintptr_t>(spec.base));
   if (buffer->all_written && !buffer->device_written.load(std::memory_order_acquire) &&
-      !running_thread().cta->gang->grid.shape.dependent)
+      !running_thread().cta->gang->grid.keeps_reads)
     return;
   for_rows(spec, coordinates, [&](const RowSlice& slice) {
     if (slice.begin == slice.end) return;
@@ -849,14 +854,28 @@ const CopyEngine::Load* CopyEngine::find_load(std::uint32_t id) const {
   return found == loads_.end() ? nullptr : &*found;
 }
 
+namespace {
+
+void tell_ledger(const Cta& target, const Mbarrier& barrier, const LoadRecord& load) {
+  ledger_load(target, barrier, load);
+  if (load.remote) return ledger_load_bytes(target, barrier, load, load.offset);
+  for_box_chunks(load.spec, load.offset, [&](std::uint32_t place, std::uint32_t) {
+    ledger_load_bytes(target, barrier, load, place);
+  });
+}
+
+}  // namespace
+
 void CopyEngine::register_load(const char* what, const Thread& thread, Cta& target, Mbarrier& barrier,
                                const LoadRecord& record) {
   log_.push_back(record);
   if (log_.size() > kLogged) log_.pop_front();
+  if (explore::is_on()) explore::issued(explore::ActorKind::kLoad, record.serial, thread);
   barrier.issued += record.bytes;
   ++barrier.loads;
   barrier.last_load = record.where;
   barrier.loaded_phases = barrier.phase + 1;
+  if (ledger_on()) tell_ledger(target, barrier, record);
   if (EventLog::on()) {
     EventLog::write({.event = what,
                      .cta = &target,
@@ -1065,6 +1084,7 @@ void CopyEngine::check_destination(const char* what, const Thread& thread, const
 }
 
 void CopyEngine::land(const Load& load) {
+  if (explore::is_recording()) explore::completes(explore::ActorKind::kLoad, load.what.serial);
   if (load.what.remote) return land_remote(load);
   if (load.what.reduces) return land_reduction(load);
   LoadRecord record = load.what;
@@ -1130,7 +1150,11 @@ void CopyEngine::arrive_with_copies(const char* what, Mbarrier& barrier, Where w
   if (log_.size() > kLogged) log_.pop_front();
   if (engine_.gang.cp_async) arrival.copies = engine_.gang.cp_async->hand_over();
   for (const CpAsyncEngine::Handed& copy : arrival.copies) mark_pending(copy.shared, copy.bytes, arrival.id);
+  if (ledger_on()) {
+    for (const CpAsyncEngine::Handed& copy : arrival.copies) ledger_copied(thread, copy.shared, copy.bytes);
+  }
   mbarrier_expect_late_arrival(what, barrier, where);
+  if (explore::is_on()) explore::issued(explore::ActorKind::kCopies, arrival.id, thread);
   arrivals_.push_back(std::move(arrival));
   ++engine_.gang.progress;
   if (engine_.earliest()) land_arrival(arrivals_.size() - 1);
@@ -1145,6 +1169,7 @@ void CopyEngine::land_arrival(std::size_t index) {
     }
   }
   const CopiesArrive arrival = std::move(arrivals_[index]);
+  if (explore::is_recording()) explore::completes(explore::ActorKind::kCopies, arrival.id);
   arrivals_.erase(arrivals_.begin() + static_cast<std::ptrdiff_t>(index));
   Mbarrier& barrier = *arrival.barrier;
   Cta& cta = *barrier.cta;
@@ -1541,6 +1566,7 @@ void CopyEngine::store(const char* what, const TensorMapBits& map, const std::in
       check_source_cell(what, thread, store, line, i, clipped[byte / 16]);
       add_async_reader(line.cells()[i], reads, where, thread);
     }
+    if (ledger_on()) ledger_engine_reads(thread, LedgerReader::kStore, store.group, *thread.cta, place);
   });
   check_tensor(what, store.spec, store.coordinates,
                find_buffer(reinterpret_cast<std::uintptr_t>(store.spec.base)), where);
@@ -1757,6 +1783,7 @@ bool CopyEngine::step(Store& store) {
 
 void CopyEngine::commit(Where where) {
   Thread& thread = this_thread("cp_async_bulk_commit_group", where);
+  if (is_left_out("cp_async_bulk_commit_group", where)) return;
   if (context.counters) count_instruction("cp_async_bulk_commit_group", where, 1, 1);
   BulkStores& stores = engine_.thread(thread).stores;
   ++stores.committed;
@@ -1766,6 +1793,9 @@ void CopyEngine::commit(Where where) {
 
 void CopyEngine::wait(std::uint64_t pending_groups, bool read_only, Where where) {
   Thread& thread = this_thread("cp_async_bulk_wait_group", where);
+  if (is_left_out(read_only ? "cp_async_bulk_wait_group_read" : "cp_async_bulk_wait_group", where,
+                  pending_groups))
+    return;
   if (context.counters) {
     count_instruction(read_only ? "cp_async_bulk_wait_group_read" : "cp_async_bulk_wait_group", where, 1, 1);
   }
@@ -1778,6 +1808,10 @@ void CopyEngine::wait(std::uint64_t pending_groups, bool read_only, Where where)
   const std::uint64_t target = stores.committed > pending_groups ? stores.committed - pending_groups : 0;
   if (timeline_on())
     log_alone(OperationKind::kBulkWait, static_cast<std::uint32_t>(pending_groups), 0, read_only, where);
+  if (ledger_on()) {
+    ledger_group_wait(read_only ? "cp.async.bulk.wait_group.read" : "cp.async.bulk.wait_group",
+                      pending_groups, where);
+  }
   engine_.gang.yield();
   for (std::size_t i = 0; i < stores_.size();) {
     Store& store = stores_[i];
@@ -1793,6 +1827,7 @@ void CopyEngine::wait(std::uint64_t pending_groups, bool read_only, Where where)
   }
   stores.read = std::max(stores.read, target);
   if (!read_only) stores.written = std::max(stores.written, target);
+  if (ledger_on()) ledger_engine_done(thread, LedgerReader::kStore, target);
   if (!stores.has_agents) return;
   thread.clock.add(agent_stamp(*thread.cta, stores.read_agent, static_cast<std::uint32_t>(stores.read)));
   thread.clock.add(agent_stamp(*thread.cta, stores.write_agent, static_cast<std::uint32_t>(stores.written)));
@@ -1947,6 +1982,32 @@ void CopyEngine::complete_one(Random& random) {
     stores_[store] = std::move(stores_.back());
     stores_.pop_back();
   }
+}
+
+void CopyEngine::arrivals_under_way(std::vector<explore::UnderWay>& all) const {
+  for (const Load& load : loads_)
+    all.push_back(
+        {explore::ActorKind::kLoad, load.what.serial, load.barrier, 0, load.what.bytes, load.what.where});
+  std::vector<const Thread*> threads;  // whose arrivals come one after the other
+  for (const CopiesArrive& arrival : arrivals_) {
+    if (std::find(threads.begin(), threads.end(), arrival.thread) != threads.end()) continue;
+    threads.push_back(arrival.thread);
+    all.push_back({explore::ActorKind::kCopies, arrival.id, arrival.barrier, 1, 0, arrival.where});
+  }
+}
+
+void CopyEngine::complete(const explore::UnderWay& one) {
+  if (one.kind == explore::ActorKind::kLoad) {
+    const auto found = std::find_if(loads_.begin(), loads_.end(),
+                                    [&](const Load& load) { return load.what.serial == one.id; });
+    const Load load = std::move(*found);
+    loads_.erase(found);
+    land(load);
+    return;
+  }
+  const auto found = std::find_if(arrivals_.begin(), arrivals_.end(),
+                                  [&](const CopiesArrive& arrival) { return arrival.id == one.id; });
+  land_arrival(static_cast<std::size_t>(found - arrivals_.begin()));
 }
 
 std::string CopyEngine::describe() const {

@@ -13,6 +13,7 @@
 #include "emulator/async/async_memory.h"
 #include "emulator/async/cp_async.h"
 #include "emulator/async/tensor_map.h"
+#include "emulator/explore/under_way.h"
 #include "emulator/machine/machine.h"
 #include "emulator/sync/mbarrier.h"
 
@@ -122,6 +123,9 @@ class CopyEngine {
 
   std::size_t pending() const { return loads_.size() + stores_.size() + arrivals_.size(); }
   void complete_one(Random& random);
+  /// What will arrive at an mbarrier, for the search for schedules; and lets one of them do so.
+  void arrivals_under_way(std::vector<explore::UnderWay>& all) const;
+  void complete(const explore::UnderWay& one);
   void thread_exits(Thread& thread);
   void cta_exits(Cta& cta);
   std::string describe() const;

@@ -11,6 +11,9 @@
 #include "emulator/async/hopper.h"
 #include "emulator/async/proxy_fences.h"
 #include "emulator/async/tensor_core.h"
+#include "emulator/explore/hooks.h"
+#include "emulator/explore/left_out.h"
+#include "emulator/ledger/ledger.h"
 #include "emulator/report/causes/causes.h"
 #include "emulator/report/causes/k_tiles.h"
 #include "emulator/report/counters.h"
@@ -275,6 +278,11 @@ class OperandCheck {
         } else {
           visit(line, line_of, unit, offset, stamp);
         }
+        if (ledger_on()) [[unlikely]]
+          ledger_engine_reads(issuer_,
+                              rules_.instruction == std::string_view("wgmma") ? LedgerReader::kWgmma
+                                                                              : LedgerReader::kTensorCores,
+                              stamp_time(stamp), *use_.cta, offset);
       }
     }
   }
@@ -1101,6 +1109,7 @@ __attribute__((no_sanitize("address"))) void look_again(RegisterSnapshot& snapsh
 
 void wgmma_fence(Where where) {
   constexpr const char* kWhat = "wgmma_fence";
+  if (is_left_out(kWhat, where)) return;
   require_convergence(kWhat, where);
   Warpgroup& warpgroup = my_warpgroup(kWhat, where);
   note_warp_instruction(kWhat, where);
@@ -1225,12 +1234,14 @@ void wgmma_mma(const char* what, unsigned n, void* registers, std::uint64_t a, c
     remember(thread, fragment, 4, "read them", where).instruction = thread.instructions;
     std::copy_n(fragment, 4, instruction.fragments.begin() + std::ptrdiff_t{4} * me);
   }
+  if (explore::is_choosing()) explore::executes_wgmma(warpgroup, thread.instructions);
   instruction.has_arrived[me] = true;
   if (++instruction.arrived == kWarpgroupSize) issue(warpgroup, instruction, what);
 }
 
 void wgmma_commit_group(Where where) {
   constexpr const char* kWhat = "wgmma_commit_group";
+  if (is_left_out(kWhat, where)) return;
   require_convergence(kWhat, where);
   Warpgroup& warpgroup = my_warpgroup(kWhat, where);
   note_warp_instruction(kWhat, where);
@@ -1258,6 +1269,7 @@ void wgmma_commit_group(Where where) {
 
 void wgmma_wait_group(std::uint64_t pending, Where where) {
   constexpr const char* kWhat = "wgmma_wait_group";
+  if (is_left_out(kWhat, where, pending)) return;
   require_convergence(kWhat, where);
   Warpgroup& warpgroup = my_warpgroup(kWhat, where);
   note_warp_instruction(kWhat, where);
@@ -1280,9 +1292,11 @@ void wgmma_wait_group(std::uint64_t pending, Where where) {
     thread.cta->gang->block(
         {.kind = WaitKind::kObject, .what = kWhat, .where = where, .detail = wgmma_wait_detail});
   }
+  if (explore::is_choosing()) explore::has_waited_for_wgmma(warpgroup, target);
   check_fragments(warpgroup, me, target, __builtin_frame_address(0), where);
   me.waited = std::max(me.waited, target);
   give_back(warpgroup, index, target, where);
+  if (ledger_on()) ledger_engine_done(thread, LedgerReader::kWgmma, me.waited);
   thread.clock.add(agent_stamp(*thread.cta, warpgroup.agent, static_cast<std::uint32_t>(me.waited)));
 }
 
@@ -1364,6 +1378,15 @@ std::size_t wgmma_pending(const Warpgroup& warpgroup) {
 void wgmma_complete(Warpgroup& warpgroup, Random& random) {
   const std::uint32_t count = random.below(static_cast<std::uint32_t>(wgmma_pending(warpgroup))) + 1;
   for (std::uint32_t i = 0; i < count; ++i) execute_front(warpgroup);
+}
+
+bool wgmma_serve_waits(Warpgroup& warpgroup) {
+  bool served = false;
+  while (!warpgroup.waiting.empty() && wgmma_pending(warpgroup) > 0) {
+    execute_front(warpgroup);
+    served = true;
+  }
+  return served;
 }
 
 void wgmma_thread_exits(Warpgroup& warpgroup, Thread& thread) {

@@ -183,6 +183,8 @@ void wgmma_wait_group(std::uint64_t pending, Where where);
 std::uint64_t wgmma_executed(const Thread& thread);
 std::size_t wgmma_pending(const Warpgroup& warpgroup);
 void wgmma_complete(Warpgroup& warpgroup, Random& random);
+/// Executes what threads wait for. Whether there was something.
+bool wgmma_serve_waits(Warpgroup& warpgroup);
 void wgmma_thread_exits(Warpgroup& warpgroup, Thread& thread);
 std::string describe_wgmma(const Warpgroup& warpgroup);
 

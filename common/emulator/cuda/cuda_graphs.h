@@ -1,5 +1,5 @@
 // Graphs of the CUDA runtime on the emulator: captured from streams or built of kernels, copies, fills, host
-// functions and other graphs. Nodes that allocate memory and conditional nodes are not there.
+// functions, allocations, conditions and other graphs.
 //
 // CUDA Runtime API; CUDA C++ Programming Guide, "CUDA Graphs".
 #pragma once
@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <vector>
 
 #include "cuda_runtime_more.h"
 #include "cuda_textures.h"
@@ -28,7 +29,10 @@ enum cudaGraphNodeType {
   cudaGraphNodeTypeMemset,
   cudaGraphNodeTypeHost,
   cudaGraphNodeTypeGraph,
-  cudaGraphNodeTypeEmpty
+  cudaGraphNodeTypeEmpty,
+  cudaGraphNodeTypeMemAlloc = 10,
+  cudaGraphNodeTypeMemFree,
+  cudaGraphNodeTypeConditional = 13
 };
 struct cudaKernelNodeParams {
   void* func = nullptr;
@@ -140,6 +144,126 @@ inline cudaError_t cudaGraphAddChildGraphNode(cudaGraphNode_t* node, cudaGraph_t
   *node = emulator_cuda::add_graph_node(graph, after, count, child);
   return cudaSuccess;
 }
+
+// ---- Memory: an allocation has its address from the beginning, and unwritten contents whenever its node has
+// run.
+
+struct cudaMemAllocNodeParams {
+  cudaMemPoolProps poolProps;
+  const cudaMemAccessDesc* accessDescs;
+  std::size_t accessDescCount, bytesize;
+  void* dptr;
+};
+enum cudaGraphMemAttributeType {
+  cudaGraphMemAttrUsedMemCurrent,
+  cudaGraphMemAttrUsedMemHigh,
+  cudaGraphMemAttrReservedMemCurrent,
+  cudaGraphMemAttrReservedMemHigh
+};
+namespace emulator_cuda {
+/// That the graphs' allocations have taken so far; none of it is shared.
+inline std::size_t& bytes_of_graphs() {
+  static std::size_t bytes = 0;
+  return bytes;
+}
+}  // namespace emulator_cuda
+inline cudaError_t cudaDeviceGetGraphMemAttribute(int, cudaGraphMemAttributeType, void* value) {
+  const auto bytes = static_cast<unsigned long long>(emulator_cuda::bytes_of_graphs());
+  std::memcpy(value, &bytes, sizeof bytes);
+  return cudaSuccess;
+}
+inline cudaError_t cudaDeviceGraphMemTrim(int) {
+  return cudaSuccess;
+}
+inline cudaError_t cudaGraphAddMemAllocNode(cudaGraphNode_t* node, cudaGraph_t graph,
+                                            const cudaGraphNode_t* after, std::size_t count,
+                                            cudaMemAllocNodeParams* parameters) {
+  void* memory = emulator_cuda::allocate(parameters->bytesize);
+  parameters->dptr = memory;
+  emulator_cuda::bytes_of_graphs() += parameters->bytesize;
+  *node = emulator_cuda::add_node(graph, emulator_cuda::NodeKind::kAllocation, after, count,
+                                  [memory] { emulator_cuda::forget_contents(memory); });
+  return cudaSuccess;
+}
+inline cudaError_t cudaGraphAddMemFreeNode(cudaGraphNode_t* node, cudaGraph_t graph,
+                                           const cudaGraphNode_t* after, std::size_t count, void* memory) {
+  *node = emulator_cuda::add_node(graph, emulator_cuda::NodeKind::kFree, after, count,
+                                  [memory] { emulator_cuda::forget_contents(memory); });
+  return cudaSuccess;
+}
+
+// ---- Conditions.
+
+using cudaGraphConditionalHandle = unsigned long long;
+inline constexpr unsigned cudaGraphCondAssignDefault = 1;
+enum cudaGraphConditionalNodeType { cudaGraphCondTypeIf, cudaGraphCondTypeWhile, cudaGraphCondTypeSwitch };
+struct cudaConditionalNodeParams {
+  cudaGraphConditionalHandle handle = 0;
+  cudaGraphConditionalNodeType type = cudaGraphCondTypeIf;
+  unsigned size = 0;
+  cudaGraph_t* phGraph_out = nullptr;
+};
+inline cudaError_t cudaGraphConditionalHandleCreate(cudaGraphConditionalHandle* handle, cudaGraph_t graph,
+                                                    unsigned initial = 0, unsigned flags = 0) {
+  *handle = emulator_cuda::make_condition(graph, initial, (flags & cudaGraphCondAssignDefault) != 0);
+  return cudaSuccess;
+}
+inline void cudaGraphSetConditional(cudaGraphConditionalHandle handle, unsigned value) {
+  emulator_cuda::set_condition(handle, value);
+}
+
+struct cudaGraphNodeParams {
+  cudaGraphNodeType type = cudaGraphNodeTypeEmpty;
+  cudaKernelNodeParams kernel;
+  cudaMemsetParams memset;
+  cudaHostNodeParams host;
+  struct {
+    cudaMemcpy3DParms copyParams;
+  } memcpy;
+  struct {
+    cudaGraph_t graph = nullptr;
+  } graph;
+  cudaMemAllocNodeParams alloc;
+  struct {
+    void* dptr = nullptr;
+  } free;
+  cudaConditionalNodeParams conditional;
+};
+inline cudaError_t cudaGraphAddNode(cudaGraphNode_t* node, cudaGraph_t graph, const cudaGraphNode_t* after,
+                                    std::size_t count, cudaGraphNodeParams* parameters) {
+  cudaConditionalNodeParams& condition = parameters->conditional;
+  switch (parameters->type) {
+    case cudaGraphNodeTypeKernel:
+      return cudaGraphAddKernelNode(node, graph, after, count, &parameters->kernel);
+    case cudaGraphNodeTypeMemcpy:
+      return cudaGraphAddMemcpyNode(node, graph, after, count, &parameters->memcpy.copyParams);
+    case cudaGraphNodeTypeMemset:
+      return cudaGraphAddMemsetNode(node, graph, after, count, &parameters->memset);
+    case cudaGraphNodeTypeHost:
+      return cudaGraphAddHostNode(node, graph, after, count, &parameters->host);
+    case cudaGraphNodeTypeGraph:
+      return cudaGraphAddChildGraphNode(node, graph, after, count, parameters->graph.graph);
+    case cudaGraphNodeTypeEmpty:
+      return cudaGraphAddEmptyNode(node, graph, after, count);
+    case cudaGraphNodeTypeMemAlloc:
+      return cudaGraphAddMemAllocNode(node, graph, after, count, &parameters->alloc);
+    case cudaGraphNodeTypeMemFree:
+      return cudaGraphAddMemFreeNode(node, graph, after, count, parameters->free.dptr);
+    case cudaGraphNodeTypeConditional:
+      *node = emulator_cuda::add_conditional_node(graph, after, count, condition.handle,
+                                                  static_cast<emulator_cuda::ConditionKind>(condition.type),
+                                                  condition.size);
+      condition.phGraph_out = emulator_cuda::bodies_of(*node);
+      return cudaSuccess;
+  }
+  return cudaErrorInvalidValue;
+}
+/// Without edge data, which is for dependent launches.
+inline cudaError_t cudaGraphAddNode(cudaGraphNode_t* node, cudaGraph_t graph, const cudaGraphNode_t* after,
+                                    const void*, std::size_t count, cudaGraphNodeParams* parameters) {
+  return cudaGraphAddNode(node, graph, after, count, parameters);
+}
+
 inline cudaError_t cudaGraphAddDependencies(cudaGraph_t, const cudaGraphNode_t* from,
                                             const cudaGraphNode_t* to, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) emulator_cuda::add_dependency(from[i], to[i]);
@@ -225,8 +349,47 @@ inline cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCapture
   return cudaSuccess;
 }
 inline cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
-  *graph = emulator_cuda::end_capture(stream);
+  CUgraph_st* captured = emulator_cuda::end_capture(stream);
+  if (graph) *graph = captured;
   return cudaSuccess;
+}
+inline cudaError_t cudaStreamBeginCaptureToGraph(cudaStream_t stream, cudaGraph_t graph,
+                                                 const cudaGraphNode_t* after, const void*, std::size_t count,
+                                                 cudaStreamCaptureMode) {
+  emulator_cuda::begin_capture_to(stream, graph, after, count);
+  return cudaSuccess;
+}
+inline cudaError_t cudaStreamGetCaptureInfo(cudaStream_t stream, cudaStreamCaptureStatus* status,
+                                            unsigned long long* id, cudaGraph_t* graph,
+                                            const cudaGraphNode_t** after, std::size_t* count) {
+  CUgraph_st* captured = emulator_cuda::captured_graph(stream);
+  *status = captured ? cudaStreamCaptureStatusActive : cudaStreamCaptureStatusNone;
+  if (id) *id = reinterpret_cast<unsigned long long>(captured);
+  if (graph) *graph = captured;
+  if (!captured) return cudaSuccess;
+  if (after) *after = emulator_cuda::captured_nodes(stream).data();
+  if (count) *count = emulator_cuda::captured_nodes(stream).size();
+  return cudaSuccess;
+}
+inline cudaError_t cudaStreamGetCaptureInfo(cudaStream_t stream, cudaStreamCaptureStatus* status,
+                                            unsigned long long* id, cudaGraph_t* graph,
+                                            const cudaGraphNode_t** after, const void*, std::size_t* count) {
+  return cudaStreamGetCaptureInfo(stream, status, id, graph, after, count);
+}
+enum cudaStreamUpdateCaptureDependenciesFlags {
+  cudaStreamAddCaptureDependencies,
+  cudaStreamSetCaptureDependencies
+};
+inline cudaError_t cudaStreamUpdateCaptureDependencies(cudaStream_t stream, const cudaGraphNode_t* nodes,
+                                                       std::size_t count, unsigned flags) {
+  std::vector<cudaGraphNode_t>& after = emulator_cuda::captured_nodes(stream);
+  if (flags == cudaStreamSetCaptureDependencies) after.clear();
+  after.insert(after.end(), nodes, nodes + count);
+  return cudaSuccess;
+}
+inline cudaError_t cudaStreamUpdateCaptureDependencies(cudaStream_t stream, const cudaGraphNode_t* nodes,
+                                                       const void*, std::size_t count, unsigned flags) {
+  return cudaStreamUpdateCaptureDependencies(stream, nodes, count, flags);
 }
 inline cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* status) {
   *status =

@@ -108,8 +108,12 @@ inline cudaError_t cudaFree(void* memory) {
   return cudaSuccess;
 }
 inline cudaError_t cudaFreeAsync(void* memory, gemm::ptx::Stream stream) {
-  emulator_cuda::submit(stream, emulator_cuda::NodeKind::kEmpty,
-                        [memory] { emulator_cuda::free_in_stream(memory); });
+  if (emulator_cuda::captured_graph(stream))  // the graph may be launched again
+    emulator_cuda::submit(stream, emulator_cuda::NodeKind::kFree,
+                          [memory] { emulator_cuda::forget_contents(memory); });
+  else
+    emulator_cuda::submit(stream, emulator_cuda::NodeKind::kEmpty,
+                          [memory] { emulator_cuda::free_in_stream(memory); });
   return cudaSuccess;
 }
 inline cudaError_t cudaFreeHost(void* memory) {
@@ -133,13 +137,19 @@ cudaError_t copy_in_stream(const void* to, const void* from, gemm::ptx::Stream s
   if (!captured_graph(stream) && !can_copy_later(to, from)) finish(stream);
   return cudaSuccess;
 }
+/// What is not asynchronous returns when it is done, where host code may look at the memory.
+inline cudaError_t wait_if_of_both(const void* to, const void* from) {
+  if (is_of_both(to) || is_of_both(from)) finish(gemm::ptx::Stream{});
+  return cudaSuccess;
+}
 }  // namespace emulator_cuda
 inline cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind,
                                    gemm::ptx::Stream stream = nullptr) {
   return emulator_cuda::copy_in_stream(to, from, stream, [=] { emulator_cuda::copy(to, from, bytes); });
 }
 inline cudaError_t cudaMemcpy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind) {
-  return cudaMemcpyAsync(to, from, bytes, kind, nullptr);
+  cudaMemcpyAsync(to, from, bytes, kind, nullptr);
+  return emulator_cuda::wait_if_of_both(to, from);
 }
 inline cudaError_t cudaMemsetAsync(void* memory, int value, std::size_t bytes,
                                    gemm::ptx::Stream stream = nullptr) {
@@ -148,7 +158,8 @@ inline cudaError_t cudaMemsetAsync(void* memory, int value, std::size_t bytes,
   return cudaSuccess;
 }
 inline cudaError_t cudaMemset(void* memory, int value, std::size_t bytes) {
-  return cudaMemsetAsync(memory, value, bytes, nullptr);
+  cudaMemsetAsync(memory, value, bytes, nullptr);
+  return emulator_cuda::wait_if_of_both(memory, nullptr);
 }
 template <typename T>
 cudaError_t cudaMemcpyToSymbolAsync(T& symbol, const void* from, std::size_t bytes, std::size_t offset = 0,
@@ -368,6 +379,8 @@ template <typename Kernel>
 cudaError_t cudaFuncSetAttribute(Kernel* kernel, cudaFuncAttribute attribute, int value) {
   if (attribute == cudaFuncAttributeMaxDynamicSharedMemorySize)
     emulator_cuda::allow_shared_bytes(reinterpret_cast<const void*>(kernel), value);
+  if (attribute == cudaFuncAttributeNonPortableClusterSizeAllowed)
+    emulator::allow_unportable_cluster(reinterpret_cast<const void*>(kernel), value != 0);
   return cudaSuccess;
 }
 template <typename Kernel>

@@ -58,7 +58,8 @@ inline cudaError_t cudaMemcpy2DAsync(void* to, std::size_t to_pitch, const void*
 }
 inline cudaError_t cudaMemcpy2D(void* to, std::size_t to_pitch, const void* from, std::size_t from_pitch,
                                 std::size_t width_bytes, std::size_t height, cudaMemcpyKind kind) {
-  return cudaMemcpy2DAsync(to, to_pitch, from, from_pitch, width_bytes, height, kind);
+  cudaMemcpy2DAsync(to, to_pitch, from, from_pitch, width_bytes, height, kind);
+  return emulator_cuda::wait_if_of_both(to, from);
 }
 inline cudaError_t cudaMemset2D(void* memory, std::size_t pitch, int value, std::size_t width_bytes,
                                 std::size_t height) {
@@ -78,6 +79,14 @@ template <typename... Arguments>
 cudaError_t cudaMemPrefetchAsync(Arguments&&...) {  // a hint
   return cudaSuccess;
 }
+enum cudaMemoryAdvise {
+  cudaMemAdviseSetReadMostly = 1,
+  cudaMemAdviseUnsetReadMostly,
+  cudaMemAdviseSetPreferredLocation,
+  cudaMemAdviseUnsetPreferredLocation,
+  cudaMemAdviseSetAccessedBy,
+  cudaMemAdviseUnsetAccessedBy
+};
 template <typename... Arguments>
 cudaError_t cudaMemAdvise(Arguments&&...) {  // a hint
   return cudaSuccess;

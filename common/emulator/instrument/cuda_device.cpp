@@ -13,7 +13,7 @@
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
   *properties = {};
   std::strncpy(properties->name, "emulator", sizeof properties->name - 1);
-  properties->major = 9;
+  properties->major = emulator::compute_capability_major();
   properties->multiProcessorCount = emulator::options().sm_count;
   properties->warpSize = emulator::kWarpSize;
   properties->maxThreadsPerBlock = emulator::kMaxThreads;
@@ -72,7 +72,7 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int) {
       *value = emulator::options().sm_count;
       break;
     case cudaDevAttrComputeCapabilityMajor:
-      *value = 9;
+      *value = emulator::compute_capability_major();
       break;
     case cudaDevAttrComputeCapabilityMinor:
       *value = 0;

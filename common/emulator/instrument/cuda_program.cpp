@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "emulator/instrument/program_memory.h"
+#include "emulator/instrument/stream_order.h"
 #include "emulator/instrument/streams.h"
 #include "emulator/machine/launch/launch_bounds.h"
 #include "emulator/machine/launch/running_grid.h"
@@ -30,6 +31,7 @@ namespace {
 constexpr int kDefaultSharedBytes = 48 * 1024;
 
 struct State {
+  std::mutex mutex;  // kernels may allocate
   std::string next_name;
   int allocations = 0;
   std::set<void*> device;
@@ -60,21 +62,38 @@ void name_next_allocation(const std::string& name) {
   state().next_name = name;
 }
 
-void* allocate(std::size_t bytes) {
+namespace {
+
+void* allocate_named(std::size_t bytes, const char* kind) {
   State& s = state();
+  const std::lock_guard lock(s.mutex);
   std::string name = std::exchange(s.next_name, {});
   ++s.allocations;
-  if (name.empty()) name = fmt::format("allocation {}", s.allocations);
+  if (name.empty()) name = fmt::format("{} {}", kind, s.allocations);
   void* memory = emulator::allocate_buffer(bytes, name);
   s.device.insert(memory);
   return memory;
 }
 
-void* allocate_managed(std::size_t bytes) {
-  void* memory = allocate(bytes);
+void* allocate_for_both(std::size_t bytes, const char* kind) {
+  void* memory = allocate_named(bytes, kind);
   emulator::fill(memory, 0, bytes);
-  emulator::share_with_host(memory, bytes);
+  emulator::share_with_host(memory);
   return memory;
+}
+
+}  // namespace
+
+void* allocate(std::size_t bytes) {
+  return allocate_named(bytes, "allocation");
+}
+
+void* allocate_managed(std::size_t bytes) {
+  return allocate_for_both(bytes, "managed memory");
+}
+
+void* allocate_host(std::size_t bytes) {
+  return allocate_for_both(std::max<std::size_t>(1, bytes), "pinned memory");
 }
 
 void free(void* memory) {
@@ -85,10 +104,20 @@ void free(void* memory) {
 
 void free_in_stream(void* memory) {
   if (!memory) return;
+  const std::lock_guard lock(state().mutex);
   if (state().device.erase(memory) == 0)
-    throw harness::Error("cudaFree was given a pointer that cudaMalloc did not return");
+    throw harness::Error(
+        "a pointer is to be freed that cudaMalloc or cudaMallocHost did not return, or that was freed "
+        "before");
   emulator::forget_allocation(memory);
   emulator::free_buffer(memory);
+}
+
+void forget_contents(void* memory) {
+  emulator::Buffer* buffer = emulator::find_buffer(reinterpret_cast<std::uintptr_t>(memory));
+  if (!buffer) throw harness::Error("a graph frees memory that was freed before");
+  buffer->all_written = false;
+  for (std::atomic<std::uint8_t>& bits : buffer->written) bits.store(0, std::memory_order_relaxed);
 }
 
 void free_everything() {
@@ -100,18 +129,8 @@ void free_everything() {
   s.allocations = 0;
 }
 
-void* allocate_host(std::size_t bytes) {
-  void* memory = std::malloc(bytes);
-  if (!memory) throw std::bad_alloc();
-  emulator::note_allocation(reinterpret_cast<std::uintptr_t>(memory), bytes, false);
-  state().pinned[reinterpret_cast<std::uintptr_t>(memory)] = bytes;
-  return memory;
-}
-
 void free_host(void* memory) {
-  finish_all();
-  state().pinned.erase(reinterpret_cast<std::uintptr_t>(memory));
-  std::free(memory);
+  free(memory);
 }
 
 void register_host(void* memory, std::size_t bytes) {
@@ -139,8 +158,15 @@ bool can_copy_later(const void* to, const void* from) {
   return (is_device(to) || is_pinned(to)) && (is_device(from) || is_pinned(from));
 }
 
+bool is_of_both(const void* memory) {
+  const emulator::Buffer* buffer = emulator::find_buffer(reinterpret_cast<std::uintptr_t>(memory));
+  return buffer && buffer->is_of_both;
+}
+
 void copy(void* to, const void* from, std::size_t bytes) {
   if (bytes == 0) return;
+  note_copied(from, bytes, false);
+  note_copied(to, bytes, true);
   const bool from_device = is_device(from);
   if (!is_device(to)) {
     from_device ? emulator::copy_out(to, from, bytes) : static_cast<void>(std::memcpy(to, from, bytes));
@@ -153,6 +179,7 @@ void copy(void* to, const void* from, std::size_t bytes) {
 }
 
 void set(void* memory, int value, std::size_t bytes) {
+  note_copied(memory, bytes, true);
   emulator::fill(memory, static_cast<std::uint8_t>(value), bytes);
 }
 

@@ -18,13 +18,18 @@ void* allocate_managed(std::size_t bytes);
 /// After everything that streams have to do; free_in_stream: at once.
 void free(void* memory);
 void free_in_stream(void* memory);
+/// The memory stays, and holds nothing that was written: what a graph frees, and allocates again.
+void forget_contents(void* memory);
 /// Frees what a run has left, so that the next one begins as the first did.
 void free_everything();
+/// Pinned, which is the same here.
 void* allocate_host(std::size_t bytes);
 void free_host(void* memory);
 /// What malloc has allocated becomes accessible to kernels, and again the host's alone.
 void register_host(void* memory, std::size_t bytes);
 void unregister_host(void* memory);
+/// Managed or pinned: host code may look at it.
+bool is_of_both(const void* memory);
 /// Between host and device, in either direction.
 void copy(void* to, const void* from, std::size_t bytes);
 void set(void* memory, int value, std::size_t bytes);

@@ -16,6 +16,7 @@
 
 #include "emulator/instrument/generic_access.h"
 #include "emulator/instrument/program_memory.h"
+#include "emulator/instrument/stream_order.h"
 #include "emulator/instrument/streams.h"
 #include "emulator/machine/attention.h"
 #include "emulator/machine/context.h"
@@ -158,7 +159,7 @@ inline void access(void* pointer, Access kind, const void* caller) {
   // The call returns behind itself, where the next line may begin.
   const Where where = Where::at(static_cast<const char*>(caller) - 1);
   if (!c.thread) {
-    note_host_access(address, kind, where);
+    note_host_access(address, 1u << kLog2, kind, where);
     return;
   }
   const Space space = space_of(address, c);
@@ -239,6 +240,13 @@ void volatile_access(void* pointer, unsigned bytes, bool is_load, const void* ca
 
 }  // namespace
 
+namespace {
+/// Host code may use atomics of managed memory while a kernel does.
+void note_atomic(const volatile void* address) {
+  if (!context.thread) emulator_cuda::note_host_atomic(reinterpret_cast<std::uintptr_t>(address));
+}
+}  // namespace
+
 bool is_shared_memory(const void* pointer) {
   const Context& c = context;
   return c.thread && space_of(reinterpret_cast<std::uintptr_t>(pointer), c) == Space::kShared;
@@ -276,8 +284,12 @@ extern "C" {
 void __tsan_init() {}
 void __tsan_func_entry(void*) {}
 void __tsan_func_exit() {}
-void __tsan_vptr_update(void**, void*) {}
-void __tsan_vptr_read(void**) {}
+void __tsan_vptr_update(void** p, void*) {
+  emulator::access<3>(static_cast<void*>(p), Access::kWrite, __builtin_return_address(0));
+}
+void __tsan_vptr_read(void** p) {
+  emulator::access<3>(static_cast<void*>(p), Access::kRead, __builtin_return_address(0));
+}
 void __tsan_ignore_thread_begin() {}
 void __tsan_ignore_thread_end() {}
 
@@ -349,36 +361,47 @@ void* __tsan_memset(void* to, int value, std::size_t bytes) {
 #define EMULATOR_ATOMICS(bits, type)                                                                      \
   type __tsan_atomic##bits##_load(const volatile type* a, int) {                                          \
     if (emulator_cuda::may_go_on && !emulator::context.thread) emulator_cuda::go_on();                    \
+    emulator::note_atomic(a);                                                                             \
     return __atomic_load_n(a, __ATOMIC_SEQ_CST);                                                          \
   }                                                                                                       \
   void __tsan_atomic##bits##_store(volatile type* a, type v, int) {                                       \
+    emulator::note_atomic(a);                                                                             \
     __atomic_store_n(a, v, __ATOMIC_SEQ_CST);                                                             \
   }                                                                                                       \
   type __tsan_atomic##bits##_exchange(volatile type* a, type v, int) {                                    \
+    emulator::note_atomic(a);                                                                             \
     return __atomic_exchange_n(a, v, __ATOMIC_SEQ_CST);                                                   \
   }                                                                                                       \
   type __tsan_atomic##bits##_fetch_add(volatile type* a, type v, int) {                                   \
+    emulator::note_atomic(a);                                                                             \
     return __atomic_fetch_add(a, v, __ATOMIC_SEQ_CST);                                                    \
   }                                                                                                       \
   type __tsan_atomic##bits##_fetch_sub(volatile type* a, type v, int) {                                   \
+    emulator::note_atomic(a);                                                                             \
     return __atomic_fetch_sub(a, v, __ATOMIC_SEQ_CST);                                                    \
   }                                                                                                       \
   type __tsan_atomic##bits##_fetch_and(volatile type* a, type v, int) {                                   \
+    emulator::note_atomic(a);                                                                             \
     return __atomic_fetch_and(a, v, __ATOMIC_SEQ_CST);                                                    \
   }                                                                                                       \
   type __tsan_atomic##bits##_fetch_or(volatile type* a, type v, int) {                                    \
+    emulator::note_atomic(a);                                                                             \
     return __atomic_fetch_or(a, v, __ATOMIC_SEQ_CST);                                                     \
   }                                                                                                       \
   type __tsan_atomic##bits##_fetch_xor(volatile type* a, type v, int) {                                   \
+    emulator::note_atomic(a);                                                                             \
     return __atomic_fetch_xor(a, v, __ATOMIC_SEQ_CST);                                                    \
   }                                                                                                       \
   int __tsan_atomic##bits##_compare_exchange_strong(volatile type* a, type* expected, type v, int, int) { \
+    emulator::note_atomic(a);                                                                             \
     return __atomic_compare_exchange_n(a, expected, v, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);        \
   }                                                                                                       \
   int __tsan_atomic##bits##_compare_exchange_weak(volatile type* a, type* expected, type v, int, int) {   \
+    emulator::note_atomic(a);                                                                             \
     return __atomic_compare_exchange_n(a, expected, v, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);        \
   }                                                                                                       \
   type __tsan_atomic##bits##_compare_exchange_val(volatile type* a, type expected, type v, int, int) {    \
+    emulator::note_atomic(a);                                                                             \
     __atomic_compare_exchange_n(a, &expected, v, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);              \
     return expected;                                                                                      \
   }

@@ -9,6 +9,7 @@
 #include <mutex>
 #include <utility>
 
+#include "emulator/instrument/stream_order.h"
 #include "emulator/memory/device_memory.h"
 #include "emulator/report/symbols.h"
 
@@ -33,8 +34,7 @@ struct Range {
 /// Kernels of one launch look at it from several OS threads.
 struct HostRanges {
   std::mutex mutex;
-  std::map<std::uintptr_t, std::uintptr_t> heap;     // begin -> end; none overlap
-  std::map<std::uintptr_t, std::uintptr_t> managed;  // the same
+  std::map<std::uintptr_t, std::uintptr_t> heap;  // begin -> end; none overlap
   Range stack, arguments;
 };
 HostRanges& host_ranges() {
@@ -91,23 +91,25 @@ void note_allocation(std::uintptr_t begin, std::size_t bytes, bool by_host) {
   auto at = ranges.heap.upper_bound(range.begin);
   if (at != ranges.heap.begin() && std::prev(at)->second > range.begin) --at;
   while (at != ranges.heap.end() && at->first < range.end) at = ranges.heap.erase(at);
-  if (!by_host) return;
+  if (!by_host) {
+    if (context.thread) note_kernel_heap(reinterpret_cast<const void*>(begin), bytes);
+    return;
+  }
   ranges.heap[range.begin] = range.end;
   widen(range);
 }
 
 void forget_allocation(const void* memory) {
+  forget_kernel_heap(memory);
   HostRanges& ranges = host_ranges();
   const std::lock_guard lock(ranges.mutex);
   ranges.heap.erase(reinterpret_cast<std::uintptr_t>(memory));
-  ranges.managed.erase(reinterpret_cast<std::uintptr_t>(memory));
 }
 
 void forget_allocations() {
   HostRanges& ranges = host_ranges();
   const std::lock_guard lock(ranges.mutex);
   ranges.heap.clear();
-  ranges.managed.clear();  // the buffers of the run before are freed
 }
 
 std::string describe_host_memory(std::uintptr_t address) {
@@ -132,20 +134,21 @@ void register_program_memory(const void* begin, const void* end) {
   adopt_program_buffer(first, last - first);
 }
 
-void share_with_host(const void* memory, std::size_t bytes) {
-  HostRanges& ranges = host_ranges();
-  const std::lock_guard lock(ranges.mutex);
-  const auto begin = reinterpret_cast<std::uintptr_t>(memory);
-  ranges.managed[begin] = begin + bytes;
+void share_with_host(const void* memory) {
+  Buffer& buffer = *find_buffer(reinterpret_cast<std::uintptr_t>(memory));
+  buffer.is_of_both = true;
+  buffer.device_written = true;  // so that reads are kept as well
 }
 
-void note_host_access(std::uintptr_t address, Access access, Where where) {
-  if (address - device_space.begin >= device_space.slots << kSlotLog2 || first_access.address != 0) return;
-  HostRanges& ranges = host_ranges();
-  const std::lock_guard lock(ranges.mutex);
-  const auto after = ranges.managed.upper_bound(address);
-  if (after != ranges.managed.begin() && std::prev(after)->second > address) return;
-  first_access = {address, access, where};
+void note_host_access(std::uintptr_t address, unsigned bytes, Access access, Where where) {
+  if (address - device_space.begin >= device_space.slots << kSlotLog2) return;
+  const Buffer* const buffer = find_buffer(address);
+  if (buffer && buffer->is_of_both) {
+    if (emulator_cuda::may_be_running.load(std::memory_order_relaxed))
+      emulator_cuda::note_host_use(address, bytes, access, where);
+  } else if (first_access.address == 0) {
+    first_access = {address, access, where};
+  }
 }
 
 std::string take_host_access() {

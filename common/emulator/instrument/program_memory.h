@@ -30,9 +30,9 @@ inline bool is_program_memory(std::uintptr_t address) {
 void register_program_memory(const void* begin, const void* end);
 
 /// Host code touches these bytes: the first time that they are device memory is kept.
-void note_host_access(std::uintptr_t address, Access access, Where where);
-/// Managed memory, which both sides may touch.
-void share_with_host(const void* memory, std::size_t bytes);
+void note_host_access(std::uintptr_t address, unsigned bytes, Access access, Where where);
+/// Managed and pinned memory, which both sides may touch, though not at the same time.
+void share_with_host(const void* memory);
 /// A sentence about it, or nothing; forgets it.
 std::string take_host_access();
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <deque>
 #include <map>
 #include <mutex>
@@ -10,6 +11,7 @@
 #include <utility>
 
 #include "emulator/instrument/cuda_program.h"
+#include "emulator/instrument/stream_order.h"
 #include "emulator/machine/machine.h"
 #include "emulator/machine/random.h"
 #include "emulator/sync/dependent_launch.h"
@@ -21,10 +23,12 @@ namespace emulator_cuda {
 struct Recording {
   std::uint64_t asked = 0, done = 0;  // how often it was to be recorded, and which of them has happened
   std::chrono::steady_clock::time_point time;
+  StreamClock clock;  // what comes before the latest
 };
 
 struct Item {
   Operation run;
+  std::shared_ptr<StreamWork> work;  // that it is
   std::shared_ptr<Recording> event;  // to wait for
   std::uint64_t number = 0;          // of its recordings
   bool can_run() const { return !event || event->done >= number; }
@@ -45,10 +49,16 @@ struct CUgraphNode_st {
   std::vector<std::size_t> after;  // numbers of nodes
   std::size_t number = 0;
   CUgraph_st* graph = nullptr;
+  // Of a conditional node.
+  std::uint64_t condition = 0;
+  emulator_cuda::ConditionKind condition_kind{};
+  std::vector<std::shared_ptr<CUgraph_st>> bodies;
+  std::vector<CUgraph_st*> told_bodies;
 };
 
 struct CUgraph_st {
   std::vector<std::unique_ptr<CUgraphNode_st>> nodes;
+  std::vector<std::uint64_t> conditions;
 };
 
 struct CUgraphExec_st {
@@ -58,14 +68,16 @@ struct CUgraphExec_st {
     std::vector<std::size_t> after;
   };
   std::vector<Node> nodes;
+  std::vector<std::uint64_t> conditions;
 };
 
 struct CUstream_st {
   std::deque<emulator_cuda::Item> queue;
   bool waits_for_default = true;
   int priority = 0;
-  std::uint64_t number = 0;     // in the order of creation
-  CUgraph_st* graph = nullptr;  // while it is being captured
+  std::uint64_t number = 0;          // in the order of creation
+  emulator_cuda::StreamClock clock;  // of its latest operation
+  CUgraph_st* graph = nullptr;       // while it is being captured
   std::vector<CUgraphNode_st*> latest;
 };
 
@@ -82,6 +94,8 @@ struct Streams {
   bool is_seeded = false;
   std::uint64_t made = 0;
   Stream latest = nullptr;  // the one that was the last to do something
+  StreamClock of_default;   // the latest operation of the default stream
+  StreamClock of_gone;      // the streams that were destroyed
   std::mutex children_mutex;
   std::vector<Operation> children;  // grids that kernels have launched
 };
@@ -127,11 +141,67 @@ void run_with_children(const Operation& operation) {
   }
 }
 
+std::vector<const StreamWork*> pending_work() {
+  std::vector<const StreamWork*> pending;
+  for (const CUstream_st* stream : streams().all) {
+    for (const Item& item : stream->queue) {
+      if (item.work) pending.push_back(item.work.get());
+    }
+  }
+  return pending;
+}
+
+/// Host code has waited for this, and knows what came before.
+void note_wait(const StreamClock& clock) {
+  if (!emulator::context.thread) host_has_waited(clock, pending_work());
+}
+
+/// What the default stream waits for.
+StreamClock before_default() {
+  StreamClock clock = streams().of_default;
+  for (const CUstream_st* stream : streams().all) {
+    if (stream->waits_for_default) clock.join(stream->clock);
+  }
+  return clock;
+}
+
+/// The work that host code now gives to the stream, after what the stream and the host have behind them.
+std::shared_ptr<StreamWork> issue_into(Stream stream, NodeKind kind) {
+  Streams& s = streams();
+  if (is_default(stream)) {
+    s.of_default = before_default();
+    s.of_default.join(known_to_host());
+    return issue(0, kind, s.of_default);
+  }
+  stream->clock.join(known_to_host());
+  if (stream->waits_for_default) stream->clock.join(s.of_default);
+  return issue(stream->number, kind, stream->clock);
+}
+
+bool run_one();
+
+void run_work_of(const Item& item) {
+  try {
+    run_work(item.work, pending_work(), [&] { run_with_children(item.run); });
+  } catch (const harness::EmulatorReport& report) {
+    if (report.rule() != "global-uninitialised") throw;
+    // Something that waits in another stream may be what should have written there before.
+    note_unwritten(item.work);
+    try {
+      while (run_one()) {
+      }
+    } catch (const harness::EmulatorReport& other) {
+      if (other.rule() == "stream-race") throw;
+    }
+    throw;
+  }
+}
+
 void run_first(CUstream_st& stream) {
   const Item item = std::move(stream.queue.front());
   stream.queue.pop_front();
   streams().latest = &stream;
-  if (item.run) run_with_children(item.run);
+  if (item.run) run_work_of(item);
 }
 
 /// One operation of a stream that can go on; the seed decides which. False where none can.
@@ -197,6 +267,8 @@ void enqueue(CUstream_st& stream, Item item) {
 }  // namespace
 
 Stream make_stream(bool waits_for_default_stream, int priority) {
+  // A kernel's streams only have names: what it launches runs in the order of the launches.
+  if (emulator::context.thread) return new CUstream_st;
   const Lock lock(streams().mutex);
   auto* stream = new CUstream_st;
   stream->waits_for_default = waits_for_default_stream;
@@ -210,7 +282,9 @@ void destroy_stream(Stream stream) {
   if (emulator::context.thread) return;  // its grids have their order already
   const Lock lock(streams().mutex);
   stream_of(stream);
-  finish(stream);  // its work goes on without it
+  run_until([&] { return stream->queue.empty(); });  // its work goes on without it
+  streams().of_gone.join(stream->clock);
+  if (stream->waits_for_default) streams().of_default.join(stream->clock);
   streams().all.erase(stream);
   if (streams().latest == stream) streams().latest = nullptr;
   delete stream;
@@ -232,9 +306,10 @@ void submit(Stream stream, NodeKind kind, Operation operation) {
   }
   const Lock lock(streams().mutex);
   if (is_default(stream)) {
+    const std::shared_ptr<StreamWork> work = issue_into(stream, kind);
     finish_blocking();
     streams().latest = nullptr;
-    run_with_children(operation);
+    run_work_of({std::move(operation), work, nullptr, 0});
     return;
   }
   CUstream_st& queue = stream_of(stream);
@@ -242,41 +317,57 @@ void submit(Stream stream, NodeKind kind, Operation operation) {
     add_captured(queue, kind, std::move(operation));
     return;
   }
-  enqueue(queue, {std::move(operation), nullptr, 0});
+  enqueue(queue, {std::move(operation), issue_into(stream, kind), nullptr, 0});
 }
 
 void submit_dependent(Stream stream, Operation operation) {
   const Lock lock(streams().mutex);
   if (is_default(stream) || stream_of(stream).graph)
     return submit(stream, NodeKind::kKernel, std::move(operation));
+  const std::shared_ptr<StreamWork> work = issue_into(stream, NodeKind::kKernel);
   run_until([&] { return stream->queue.empty(); });
   if (streams().latest != stream) emulator::complete_grids();
   streams().latest = stream;
-  run_with_children(operation);
+  run_work_of({std::move(operation), work, nullptr, 0});
 }
 
 void finish(Stream stream) {
+  if (emulator::context.thread) return;  // what a kernel has launched runs when the kernel has ended
   const Lock lock(streams().mutex);
   if (is_default(stream)) {
     finish_blocking();
+    note_wait(before_default());
   } else {
     const CUstream_st& queue = stream_of(stream);
     run_until([&] { return queue.queue.empty(); });
+    note_wait(queue.clock);
   }
   emulator::complete_grids();
 }
 
 void finish_all() {
+  if (emulator::context.thread) return;
   const Lock lock(streams().mutex);
   run_until([] { return false; });
+  StreamClock all = streams().of_gone;
+  all.join(streams().of_default);
+  for (const CUstream_st* stream : streams().all) all.join(stream->clock);
+  note_wait(all);
   emulator::complete_grids();
 }
 
 bool is_empty(Stream stream) {
   const Lock lock(streams().mutex);
-  if (!is_default(stream)) return stream_of(stream).queue.empty();
+  if (!is_default(stream)) {
+    const CUstream_st& queue = stream_of(stream);
+    if (queue.queue.empty()) note_wait(queue.clock);
+    return queue.queue.empty();
+  }
   const auto& all = streams().all;
-  return std::all_of(all.begin(), all.end(), [](const CUstream_st* one) { return one->queue.empty(); });
+  if (!std::all_of(all.begin(), all.end(), [](const CUstream_st* one) { return one->queue.empty(); }))
+    return false;
+  note_wait(before_default());
+  return true;
 }
 
 void go_on() {
@@ -291,6 +382,8 @@ void forget_streams() {
   for (CUstream_st* stream : s.all) stream->queue.clear();
   s.is_seeded = false;
   s.latest = nullptr;
+  s.of_default = s.of_gone = {};
+  forget_work();
   may_go_on = false;
   const std::lock_guard children_lock(s.children_mutex);
   s.children.clear();
@@ -320,6 +413,7 @@ void record(CUevent_st* event, Stream stream) {
     recording->done = std::max(recording->done, number);
     recording->time = std::chrono::steady_clock::now();
   });
+  recording->clock = is_default(stream) ? streams().of_default : stream->clock;
 }
 
 void wait_for(Stream stream, CUevent_st* event) {
@@ -334,9 +428,10 @@ void wait_for(Stream stream, CUevent_st* event) {
     return;
   }
   const std::uint64_t number = event->recording->asked;
+  (is_default(stream) ? streams().of_default : stream_of(stream).clock).join(event->recording->clock);
   if (event->recording->done >= number) return;
-  if (is_default(stream)) return finish(event);
-  enqueue(stream_of(stream), {nullptr, event->recording, number});
+  if (is_default(stream)) return run_until([&] { return event->recording->done >= number; });
+  enqueue(stream_of(stream), {nullptr, nullptr, event->recording, number});
 }
 
 void finish(CUevent_st* event) {
@@ -344,12 +439,15 @@ void finish(CUevent_st* event) {
   const std::shared_ptr<Recording> recording = event->recording;
   const std::uint64_t number = recording->asked;
   run_until([&] { return recording->done >= number; });
+  note_wait(recording->clock);
   emulator::complete_grids();
 }
 
 bool has_happened(CUevent_st* event) {
   const Lock lock(streams().mutex);
-  return event->recording->done >= event->recording->asked;
+  if (event->recording->done < event->recording->asked) return false;
+  note_wait(event->recording->clock);
+  return true;
 }
 
 std::chrono::steady_clock::time_point time_of(CUevent_st* event) {
@@ -409,10 +507,20 @@ void set_operation(CUgraphNode_st* node, Operation operation) {
 
 namespace {
 
-std::vector<CUgraphExec_st::Node> nodes_to_run(const CUgraph_st& graph) {
-  std::vector<CUgraphExec_st::Node> nodes;
-  for (const auto& node : graph.nodes) nodes.push_back({node->kind, node->run, node->after});
-  return nodes;
+struct Condition {
+  unsigned initial = 0;
+  bool is_set_at_launch = false;
+  std::atomic<unsigned> value{0};
+};
+/// By their handles; they live as long as the program.
+std::deque<Condition>& conditions() {
+  static std::deque<Condition>& all = *new std::deque<Condition>;
+  return all;
+}
+Condition& condition_of(std::uint64_t handle) {
+  if (handle == 0 || handle > conditions().size())
+    throw harness::Error("a condition is used that cudaGraphConditionalHandleCreate did not make");
+  return conditions()[handle - 1];
 }
 
 /// In an order that the dependencies allow; the seed decides which.
@@ -435,7 +543,62 @@ void run_nodes(const std::vector<CUgraphExec_st::Node>& nodes) {
   }
 }
 
+std::vector<CUgraphExec_st::Node> nodes_to_run(const CUgraph_st& graph);
+
+Operation conditional_operation(const CUgraphNode_st& node) {
+  std::vector<std::vector<CUgraphExec_st::Node>> bodies;
+  for (const auto& body : node.bodies) bodies.push_back(nodes_to_run(*body));
+  return [bodies, kind = node.condition_kind, condition = node.condition] {
+    const std::atomic<unsigned>& value = condition_of(condition).value;
+    if (kind == ConditionKind::kWhile) {
+      while (value != 0) run_nodes(bodies.front());
+      return;
+    }
+    // The second body of an if runs where it does not hold.
+    const std::size_t chosen = kind == ConditionKind::kSwitch ? value.load() : (value != 0 ? 0 : 1);
+    if (chosen < bodies.size()) run_nodes(bodies[chosen]);
+  };
+}
+
+std::vector<CUgraphExec_st::Node> nodes_to_run(const CUgraph_st& graph) {
+  std::vector<CUgraphExec_st::Node> nodes;
+  for (const auto& node : graph.nodes) {
+    const bool is_conditional = node->kind == NodeKind::kConditional;
+    nodes.push_back({node->kind, is_conditional ? conditional_operation(*node) : node->run, node->after});
+  }
+  return nodes;
+}
+
 }  // namespace
+
+std::uint64_t make_condition(CUgraph_st* graph, unsigned initial, bool is_set_at_launch) {
+  Condition& condition = conditions().emplace_back();
+  condition.initial = initial;
+  condition.is_set_at_launch = is_set_at_launch;
+  graph->conditions.push_back(conditions().size());
+  return conditions().size();
+}
+
+void set_condition(std::uint64_t condition, unsigned value) {
+  condition_of(condition).value = value;
+}
+
+CUgraphNode_st* add_conditional_node(CUgraph_st* graph, CUgraphNode_st* const* after, std::size_t count,
+                                     std::uint64_t condition, ConditionKind kind, std::size_t bodies) {
+  condition_of(condition);
+  CUgraphNode_st* node = add_node(graph, NodeKind::kConditional, after, count, {});
+  node->condition = condition;
+  node->condition_kind = kind;
+  for (std::size_t i = 0; i < std::max<std::size_t>(1, bodies); ++i) {
+    node->bodies.push_back(std::make_shared<CUgraph_st>());
+    node->told_bodies.push_back(node->bodies.back().get());
+  }
+  return node;
+}
+
+CUgraph_st** bodies_of(CUgraphNode_st* node) {
+  return node->told_bodies.data();
+}
 
 CUgraphNode_st* add_graph_node(CUgraph_st* graph, CUgraphNode_st* const* after, std::size_t count,
                                const CUgraph_st* child) {
@@ -444,7 +607,7 @@ CUgraphNode_st* add_graph_node(CUgraph_st* graph, CUgraphNode_st* const* after, 
 }
 
 CUgraphExec_st* instantiate(const CUgraph_st* graph) {
-  return new CUgraphExec_st{nodes_to_run(*graph)};
+  return new CUgraphExec_st{nodes_to_run(*graph), graph->conditions};
 }
 
 void destroy_instance(CUgraphExec_st* instance) {
@@ -466,16 +629,31 @@ void set_operation(CUgraphExec_st* instance, const CUgraphNode_st* node, Operati
 }
 
 void launch_graph(CUgraphExec_st* instance, Stream stream) {
-  submit(stream, NodeKind::kGraph, [nodes = instance->nodes] { run_nodes(nodes); });
+  submit(stream, NodeKind::kGraph, [nodes = instance->nodes, used = instance->conditions] {
+    for (const std::uint64_t one : used) {
+      Condition& condition = condition_of(one);
+      if (condition.is_set_at_launch) condition.value = condition.initial;
+    }
+    run_nodes(nodes);
+  });
 }
 
 void begin_capture(Stream stream) {
+  begin_capture_to(stream, make_graph(), nullptr, 0);
+}
+
+void begin_capture_to(Stream stream, CUgraph_st* graph, CUgraphNode_st* const* after, std::size_t count) {
   const Lock lock(streams().mutex);
   if (is_default(stream)) throw harness::Error("the default stream cannot be captured");
   CUstream_st& captured = stream_of(stream);
   if (captured.graph) throw harness::Error("a stream is to be captured that is being captured already");
-  captured.graph = make_graph();
-  captured.latest.clear();
+  captured.graph = graph;
+  captured.latest.assign(after, after + count);
+}
+
+std::vector<CUgraphNode_st*>& captured_nodes(Stream stream) {
+  const Lock lock(streams().mutex);
+  return stream_of(stream).latest;
 }
 
 CUgraph_st* end_capture(Stream stream) {

@@ -27,7 +27,18 @@ using Stream = gemm::ptx::Stream;
 using Operation = std::function<void()>;
 
 /// What an operation is, for the graph that captures it.
-enum class NodeKind : std::uint8_t { kKernel, kMemcpy, kMemset, kHost, kGraph, kEmpty };
+/// The numbers are cudaGraphNodeType's.
+enum class NodeKind : std::uint8_t {
+  kKernel,
+  kMemcpy,
+  kMemset,
+  kHost,
+  kGraph,
+  kEmpty,
+  kAllocation = 10,
+  kFree,
+  kConditional = 13
+};
 
 Stream make_stream(bool waits_for_default_stream, int priority);
 void destroy_stream(Stream stream);
@@ -82,7 +93,20 @@ bool update_instance(CUgraphExec_st* instance, const CUgraph_st* graph);
 void set_operation(CUgraphExec_st* instance, const CUgraphNode_st* node, Operation operation);
 void launch_graph(CUgraphExec_st* instance, Stream stream);
 
+/// The condition of a conditional node, which kernels set. `initial`: its value when the graph is launched.
+std::uint64_t make_condition(CUgraph_st* graph, unsigned initial, bool is_set_at_launch);
+void set_condition(std::uint64_t condition, unsigned value);
+enum class ConditionKind : std::uint8_t { kIf, kWhile, kSwitch };
+/// The bodies are empty graphs, which belong to the node.
+CUgraphNode_st* add_conditional_node(CUgraph_st* graph, CUgraphNode_st* const* after, std::size_t count,
+                                     std::uint64_t condition, ConditionKind kind, std::size_t bodies);
+CUgraph_st** bodies_of(CUgraphNode_st* node);
+
 void begin_capture(Stream stream);
+/// Adds to a graph, after these nodes.
+void begin_capture_to(Stream stream, CUgraph_st* graph, CUgraphNode_st* const* after, std::size_t count);
+/// What the next node of a stream that is being captured comes after.
+std::vector<CUgraphNode_st*>& captured_nodes(Stream stream);
 CUgraph_st* end_capture(Stream stream);
 CUgraph_st* captured_graph(Stream stream);
 

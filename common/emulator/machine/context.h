@@ -31,7 +31,7 @@ struct Context {
   const void* first_stored = nullptr;
   const void* last_stored = nullptr;
 };
-/// Not inline: a kernel's file has no thread-local variables but its own, which are __shared__ (symbols.cpp).
+/// Not inline: a kernel's file has no thread-local variables but its own, which are __shared__ (symbols.h).
 extern constinit thread_local Context context;
 
 inline void note_load(const void* global) {
@@ -44,6 +44,13 @@ inline void note_load(const void* global) {
 /// and never return when a rule is broken.
 void check_shared(const void* address, unsigned bytes, Access access, Where where);
 void check_global(const void* address, unsigned bytes, Access access, Where where);
+/// The latest read of global memory that was reported because nothing had been written there.
+struct UnwrittenRead {
+  std::uintptr_t address = 0;
+  unsigned bytes = 0;
+  Where where;
+};
+UnwrittenRead latest_unwritten_read();
 /// The compiler tells of a store before the value is there. What the running thread has stored is looked at
 /// before it goes on, for two reasons. Lanes of a warp may store the same value in the same bytes with one
 /// instruction (CUDA C++ Programming Guide: which of the stores is the last one is undefined). And no thread

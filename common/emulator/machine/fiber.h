@@ -1,4 +1,6 @@
-// Fibers: a CUDA thread is one. Boost.Context switches the stacks; AddressSanitizer is told about it.
+// Fibers: a CUDA thread is one. In a program for the processor Boost.Context switches the stacks, and
+// AddressSanitizer is told about it (native/fiber_boost.cpp); in one for WebAssembly a suspended fiber's
+// frames are unwound (wasm/fiber_asyncify.cpp).
 #pragma once
 
 #include <cstddef>
@@ -11,6 +13,9 @@ namespace emulator {
 class Fiber {
  public:
   using Entry = void (*)(void* argument);
+  /// What a fiber throws to leave its entry for good. In WebAssembly no destructor runs and no catch of the
+  /// fiber's own is asked.
+  struct Stop {};
 
   /// Makes the next resume() call entry(argument) on a clean stack, whatever ran here before.
   void start(Entry entry, void* argument);
@@ -34,11 +39,12 @@ class Fiber {
   std::size_t colour_ = 0;  // bytes left unused at the top, different for neighbours: see FiberPool
   // AddressSanitizer's view of the two stacks.
   void* fiber_fake_stack_ = nullptr;
-  const void* scheduler_bottom_ = nullptr;
-  std::size_t scheduler_bytes_ = 0;
+  [[maybe_unused]] const void* scheduler_bottom_ = nullptr;
+  [[maybe_unused]] std::size_t scheduler_bytes_ = 0;
 };
 
-/// The fibers of one OS thread, reused from CTA to CTA. Between two stacks lies an inaccessible page.
+/// The fibers of one OS thread, reused from CTA to CTA. Between two stacks lies an inaccessible page, or in
+/// WebAssembly, which has none, words that are looked at when the fiber suspends.
 class FiberPool {
  public:
   FiberPool() = default;

@@ -39,6 +39,7 @@ inline constexpr int kReservedSharedBytes = 1024;  // per CTA
 inline constexpr int kMaxThreadsPerSm = 2048;
 inline constexpr int kMaxCtasPerSm = 32;
 inline constexpr int kMaxCluster = 8;
+inline constexpr int kMaxUnportableCluster = 16;
 
 struct Cta;
 struct CtaLog;
@@ -257,7 +258,8 @@ struct Cta {
   std::vector<Warp> warps;
   CtaBarrier barrier;
   std::vector<BarrierInterval> intervals;
-  CtaLog* timeline = nullptr;  // while one is recorded
+  CtaLog* timeline = nullptr;          // while one is recorded
+  struct CtaLedger* ledger = nullptr;  // likewise
 
   /// The report of a read of shared memory that no thread had written. It waits for the next barrier: if a
   /// thread writes there before, unordered, the fault is a race and is reported as one.
@@ -286,6 +288,7 @@ struct Grid {
   int os_threads = 1;
   std::uint64_t gangs = 1;
   std::atomic<int> waiting{0};      // gangs that poll for long (memory/co_residency.h)
+  bool keeps_reads = false;         // also of memory that no kernel has written
   bool overlaps = false;            // grids that were launched before may still run (sync/dependent_launch.h)
   std::atomic<bool> waited{false};  // griddepcontrol.wait, by any thread
   std::atomic<bool> started_behind_wait{false};  // a CTA waited before it let dependents start
@@ -322,8 +325,6 @@ class Worker {
   /// Dynamic shared memory of the n-th CTA of a gang, with its lines and those of its thread-local storage.
   struct SharedArena {
     unsigned char* memory = nullptr;
-    unsigned char* mapping = nullptr;
-    std::size_t mapping_bytes = 0;
     LineTable lines;
     std::vector<Window> static_windows;
   };
@@ -372,6 +373,10 @@ class Gang {
   // Called by the running thread.
   void block(const Wait& wait);
   void yield();
+  /// Until the search for schedules wants the running thread to go on.
+  void suspend_parked();
+  /// Whether Options::slow_warps wants this thread to be late.
+  bool is_slow(const Thread& thread) const { return (grid.options.slow_warps >> thread.warp() & 1) != 0; }
   [[noreturn]] void fail(std::string rule, std::string text);
   void make_runnable(Thread& thread);
 
@@ -383,8 +388,10 @@ class Gang {
  private:
   friend struct ThreadEntry;
   void start_threads();
+  bool run_explored();
   void switch_to(Thread& thread);
   Thread* pick();
+  bool only_slow_ones() const;
   bool complete_something();
   bool let_time_pass();
   void check_time(double passed);
@@ -455,6 +462,8 @@ void leave_warp(Thread& thread);
 /// or some of them. Each of them gets the same mask.
 std::uint32_t lanes_together(const char* what, Where where);
 
+/// Launches of this kernel may have clusters of 16 CTAs; otherwise 8 are the most.
+void allow_unportable_cluster(const void* kernel, bool allow);
 /// CTAs with so much shared memory that an SM holds at once.
 int ctas_per_sm(const gemm::ptx::LaunchShape& shape, int shared_bytes);
 /// CTAs that the emulated GPU holds at once, in whole clusters; at least one.

@@ -15,8 +15,9 @@ enum class Elect { kSeed, kLowest };
 struct Options {
   std::uint64_t seed = 1;  // of the scheduler and of asynchronous completion
   Completion completion = Completion::kRandom;
-  int sm_count = 4;    // what kernels and the harness are told; bounds co-resident grids
-  int os_threads = 0;  // that run CTAs in parallel; 0: one per hardware thread, at most 16
+  std::uint64_t slow_warps = 0;  // a bit for each warp of a CTA: these go on only where nothing else can
+  int sm_count = 4;              // what kernels and the harness are told; bounds co-resident grids
+  int os_threads = 0;            // that run CTAs in parallel; 0: one per hardware thread, at most 16
   bool counters = false;
   Elect elect = Elect::kSeed;
   int k = 0;  // of A and B, and of a k-tile: reports that can tell say which k-tile bytes belong to
@@ -30,6 +31,11 @@ struct Options {
 
 const Options& options();
 void set_options(const Options& options);
+
+/// The first number of the compute capability that host code is told: 9, unless the program says another,
+/// which it does before main (the result is for a static variable).
+int compute_capability_major();
+bool set_compute_capability_major(int major);
 
 /// Sets options for a scope, for tests.
 class ScopedOptions {

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <string_view>
 
+#include "emulator/explore/run.h"
 #include "emulator/machine/context.h"
 #include "emulator/machine/frames.h"
 #include "emulator/machine/machine.h"
@@ -60,9 +61,6 @@ constexpr std::uint64_t kPatience = 256;
 // Bytes of __shared__ variables from which on the scheduler avoids switches between CTAs.
 constexpr std::size_t kMuchToExchange = 4096;
 
-/// Unwinds the thread that fails. The others are abandoned where they wait.
-struct Stop {};
-
 }  // namespace
 
 struct ThreadEntry {
@@ -82,7 +80,7 @@ struct ThreadEntry {
       if (cta.exited + 1 == cta.thread_count) check_remote_accesses_over(*thread);
       if (cta.exited + 1 == cta.thread_count && !cta.unseen_phase.empty())
         gang.fail("mbarrier-phase-unseen", cta.unseen_phase);
-    } catch (const Stop&) {
+    } catch (const Fiber::Stop&) {
       // The report is where run() finds it.
     } catch (...) {
       gang.exception_ = std::current_exception();  // run() throws it again: it cannot cross the fiber's end
@@ -182,9 +180,16 @@ void Gang::start_threads() {
   }
 }
 
+bool Gang::only_slow_ones() const {
+  return std::all_of(runnable_.begin(), runnable_.end(), [&](const Thread* one) { return is_slow(*one); });
+}
+
 Thread* Gang::pick() {
   std::size_t chosen = random.below(static_cast<std::uint32_t>(runnable_.size()));
-  if (favour_warps_ && runnable_.size() > 1) {
+  // Threads that poll may be waiting for a slow one, so then all have their turn.
+  if (grid.options.slow_warps != 0 && spins_ < kPatience && !only_slow_ones()) {
+    while (is_slow(*runnable_[chosen])) chosen = random.below(static_cast<std::uint32_t>(runnable_.size()));
+  } else if (favour_warps_ && runnable_.size() > 1) {
     // The better of three random candidates, by a priority per warp that changes now and then.
     const std::uint64_t epoch = switches_ >> 10;
     auto priority = [&](const Thread& thread) {
@@ -290,6 +295,9 @@ std::unique_ptr<Failure> Gang::run() {
   start_threads();
   context.thread = nullptr;
   store_is_open = false;
+  if (explore::searching() && explore::current().kind() != explore::Run::Kind::kRecord) run_explored();
+  if (explore::searching() && explore::current().kind() == explore::Run::Kind::kRecord)
+    explore::current().begin_gang(*this);
   while (live_ > 0 && !failure_ && !exception_) {
     if (++switches_ % kSwitchesPerLook == 0) {
       check_time(std::chrono::duration<double>(std::chrono::steady_clock::now() - began_).count());
@@ -310,6 +318,9 @@ std::unique_ptr<Failure> Gang::run() {
       stuck();
       break;
     }
+    if (grid.options.slow_warps != 0 && grid.options.completion != Completion::kLatest && only_slow_ones() &&
+        complete_something())
+      continue;
     Thread& thread = *pick();
     switch_to(thread);
     if (std::unique_ptr<Failure> fault = take_fault(thread)) failure_ = std::move(fault);
@@ -319,6 +330,7 @@ std::unique_ptr<Failure> Gang::run() {
                                              "polls for a value that no thread is going to write"));
     }
   }
+  if (explore::searching()) explore::current().end_gang();
   if (grid.options.counters) finish_counters(*this);
   if (!failure_ && !exception_) remember_arrivers(*this);
   context = Context{};
@@ -333,6 +345,7 @@ void Gang::suspend_waiting() {
 }
 
 void Gang::make_runnable(Thread& thread) {
+  if (explore::is_choosing()) explore::woken(thread);
   thread.state = ThreadState::kRunnable;
   thread.wait = {};
   runnable_.push_back(&thread);
@@ -442,7 +455,7 @@ void Gang::fail(std::string rule, std::string text) {
     abandon();
     std::abort();  // nobody resumes it
   }
-  throw Stop{};
+  throw Fiber::Stop{};  // the other threads are abandoned where they wait
 }
 
 void Gang::abandon() {

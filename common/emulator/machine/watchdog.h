@@ -33,6 +33,9 @@ class WatchTimer {
 /// The scheduler switches to a fiber, and is back.
 /// Whether the timer has ticked since the last call: whether a look at the clock is worth it.
 bool watch_has_ticked();
+/// The running thread has had its time without giving way (Options::stall_seconds): its next wrapper ends it.
+bool watch_has_expired();
+double watch_stall_seconds();
 /// The processor time of this OS thread in the present launch.
 double watch_seconds();
 void watch_fiber_begins();

@@ -19,14 +19,15 @@ class Where {
     return at(this_instruction());
 #else
     Where where;
-    where.packed_ = (reinterpret_cast<std::uintptr_t>(file) << 16) | (line & 0xffffu);
+    where.packed_ =
+        (static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(file)) << 16) | (line & 0xffffu);
     return where;
 #endif
   }
   /// An instruction of the program instead of a file and a line, which its text looks up: the line is 0.
   static Where at(const void* instruction) {
     Where where;
-    where.packed_ = reinterpret_cast<std::uintptr_t>(instruction) << 16;
+    where.packed_ = static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(instruction)) << 16;
     return where;
   }
   static Where from_packed(std::uint64_t packed) {

@@ -990,6 +990,16 @@ void mark_copied(const void* address, unsigned bytes, std::uint32_t operation, c
   }
 }
 
+namespace {
+std::mutex unwritten_mutex;
+UnwrittenRead unwritten_read;
+}  // namespace
+
+UnwrittenRead latest_unwritten_read() {
+  const std::lock_guard lock(unwritten_mutex);
+  return unwritten_read;
+}
+
 void check_global(const void* pointer, unsigned bytes, Access access, Where where) {
   constexpr const char* kWhat = "a global memory access";
   // Most accesses do not come here, and whether one does is no step on the thread's way (sync/convergence.h).
@@ -1014,6 +1024,10 @@ void check_global(const void* pointer, unsigned bytes, Access access, Where wher
   if (address % bytes != 0)
     fail_alignment("global", name_address(address), address, bytes, access, where, thread);
   if (reads(access) && !buffer->is_written(address, bytes)) {
+    {
+      const std::lock_guard lock(unwritten_mutex);
+      unwritten_read = {address, bytes, where};
+    }
     fail("global-uninitialised",
          describe_unwritten("global", name_address(address), bytes, where, thread,
                             "device memory has arbitrary contents when it is allocated",
@@ -1025,7 +1039,7 @@ void check_global(const void* pointer, unsigned bytes, Access access, Where wher
     check_overlapping_grids(thread, address, bytes, access, where);
   if (access == Access::kRead) {
     // Nothing was ever written by a kernel: no history to compare with, and none to keep for the next grid.
-    if (!buffer->device_written.load(std::memory_order_acquire) && !grid.shape.dependent) return;
+    if (!buffer->device_written.load(std::memory_order_acquire) && !grid.keeps_reads) return;
   } else {
     if (!buffer->device_written.load(std::memory_order_relaxed)) {
       buffer->device_written.store(true, std::memory_order_release);

@@ -14,6 +14,8 @@
 #include <utility>
 #include <vector>
 
+#include "emulator/explore/hooks.h"
+#include "emulator/explore/left_out.h"
 #include "emulator/machine/frames.h"
 #include "emulator/machine/watchdog.h"
 #include "emulator/memory/co_residency.h"
@@ -141,7 +143,8 @@ std::atomic<std::uint64_t> loads_so_far{0};
 std::atomic<std::uint64_t> changes_so_far{0};
 
 bool is_shared(const void* address) {
-  return !find_buffer(reinterpret_cast<std::uintptr_t>(address));
+  const auto value = reinterpret_cast<std::uintptr_t>(address);
+  return !find_buffer(value) && !is_kernel_heap(value);
 }
 
 std::uint64_t word_at(const void* address, unsigned bytes) {
@@ -455,6 +458,7 @@ std::string written_neighbours(const void* address, const Thread& thread) {
 
 void fence(Scope scope, const char* what, Where where, FenceOrder order) {
   Thread& thread = this_thread(what, where);
+  if (is_left_out(what, where)) return;
   if (context.counters) count_instruction(what, where, 0, 1);
   // Acquire what relaxed atomics have seen.
   if (scope == Scope::kDevice) {
@@ -485,6 +489,18 @@ void fence(Scope scope, const char* what, Where where, FenceOrder order) {
   thread.cta->gang->yield();
 }
 
+/// One of the kinds of operation that the search for schedules tells apart.
+static void explore_word(const void* address, unsigned bytes, const char* what, Where where,
+                         AtomicKind kind) {
+  using explore::OperationKind;
+  const bool has_result = !std::string_view(what).starts_with("red");
+  const OperationKind operation = kind == AtomicKind::kLoad    ? OperationKind::kLoad
+                                  : kind == AtomicKind::kStore ? OperationKind::kStore
+                                  : has_result                 ? OperationKind::kUpdate
+                                                               : OperationKind::kAdd;
+  explore::before({.kind = operation, .what = what, .where = where, .object = address, .bytes = bytes});
+}
+
 AtomicAccess::AtomicAccess(const void* address, unsigned bytes, const char* what, Where where,
                            AtomicKind kind, bool asks) {
   if (asks)
@@ -492,12 +508,13 @@ AtomicAccess::AtomicAccess(const void* address, unsigned bytes, const char* what
   const auto begin = [&]() __attribute__((noinline)) {
     Thread& thread = this_thread(what, where);
     if (kind != AtomicKind::kLoad) let_lanes_catch_up(what, where);
-    thread.cta->gang->yield();  // any thread may come first
+    if (!explore::is_choosing()) thread.cta->gang->yield();  // any thread may come first
+    if (explore::is_on()) explore_word(address, bytes, what, where, kind);
     const auto value = reinterpret_cast<std::uintptr_t>(address);
     if (is_shared(address)) {
       if (context.counters) count_shared(address, bytes, Access::kAtomic, where);
       check_shared(address, bytes, access_of(kind), where);
-    } else {
+    } else if (find_buffer(value)) {
       if (context.counters) count_global(address, bytes, Access::kAtomic, where);
       check_global(address, bytes, access_of(kind), where);
     }

@@ -1,16 +1,17 @@
 #include "emulator/memory/device_memory.h"
 
 #include <fmt/format.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
 #include <deque>
+#include <limits>
+#include <map>
 #include <memory>
 #include <mutex>
 
 #include "emulator/memory/faults.h"
+#include "emulator/memory/pages.h"
 #include "emulator/report/symbols.h"
 #include "emulator/sync/dependent_launch.h"
 #include "harness/backend/backend.h"
@@ -43,17 +44,11 @@ Space& space() {
 
 void reserve_address_space(Space& s) {
   if (device_space.buffers) return;
-  s.capacity =
-      static_cast<std::size_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
-  // Twice the memory: small buffers take a whole slot. Less where the address space is limited.
-  for (std::size_t bytes = std::max(std::size_t{64} << 30, 2 * s.capacity); bytes >= (std::size_t{1} << 30);
-       bytes /= 2) {
-    bytes = bytes / kSlotBytes * kSlotBytes;
-    void* memory = mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (memory == MAP_FAILED) continue;
-    const auto begin = (reinterpret_cast<std::uintptr_t>(memory) + kSlotBytes - 1) / kSlotBytes * kSlotBytes;
-    device_space.begin = begin;
-    device_space.slots = bytes / kSlotBytes - 1;
+  s.capacity = memory_bytes();
+  if (const AddressSpace reserved = reserve_device_space(); reserved.begin != nullptr) {
+    const auto begin = reinterpret_cast<std::uintptr_t>(reserved.begin);
+    device_space.begin = (begin + kSlotBytes - 1) / kSlotBytes * kSlotBytes;
+    device_space.slots = reserved.bytes / kSlotBytes - 1;
     device_space.buffers = new Buffer*[device_space.slots]();
     return;
   }
@@ -156,7 +151,7 @@ void* allocate_buffer(std::size_t bytes, std::string_view name) {
   buffer->bytes = bytes;
   buffer->name = name.empty() ? "(unnamed)" : std::string(name);
   buffer->written = std::vector<std::atomic<std::uint8_t>>((bytes + 7) / 8);
-  if (mprotect(reinterpret_cast<void*>(buffer->data_begin), data, PROT_READ | PROT_WRITE) != 0) {
+  if (!make_accessible(reinterpret_cast<void*>(buffer->data_begin), data)) {
     throw harness::Error(
         fmt::format("this machine has no memory left for device memory '{}' of {} bytes", name, bytes));
   }
@@ -185,9 +180,7 @@ void free_buffer(void* memory) noexcept {
   for (std::size_t i = 0; i < buffer->mapping_bytes / kSlotBytes; ++i) {
     device_space.buffers[(buffer->mapping_begin - device_space.begin) / kSlotBytes + i] = nullptr;
   }
-  // A fresh inaccessible mapping gives the pages back to the system.
-  static_cast<void>(mmap(reinterpret_cast<void*>(buffer->mapping_begin), buffer->mapping_bytes, PROT_NONE,
-                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0));
+  make_inaccessible(reinterpret_cast<void*>(buffer->mapping_begin), buffer->mapping_bytes);
   buffer->lines.release();
   buffer->has_lines = false;
   buffer->written.clear();
@@ -245,7 +238,7 @@ std::int64_t device_bytes_total() {
 
 std::int64_t device_bytes_free() {
   const std::int64_t total = device_bytes_total();
-  const std::int64_t available = static_cast<std::int64_t>(sysconf(_SC_AVPHYS_PAGES)) * sysconf(_SC_PAGESIZE);
+  const std::int64_t available = static_cast<std::int64_t>(memory_bytes_free());
   Space& s = space();
   const std::lock_guard lock(s.mutex);
   return std::min(available, total - std::min(total, static_cast<std::int64_t>(s.used_bytes)));
@@ -282,7 +275,7 @@ namespace {
 /// space is locked.
 Buffer* find_nearest(const Space& s, std::uintptr_t address) {
   Buffer* nearest = nullptr;
-  std::uintptr_t distance = std::uintptr_t{1} << 32;
+  std::uint64_t distance = std::uint64_t{1} << 32;
   for (const auto& buffer : s.live) {
     const std::uintptr_t end = buffer->begin + buffer->bytes;
     const std::uintptr_t apart = address >= end            ? address - end
@@ -305,9 +298,10 @@ Buffer* nearest_buffer(std::uintptr_t address) {
 }
 
 std::string wrapped_index(std::uintptr_t address) {
-  for (const std::uintptr_t element : {1, 2, 4, 8, 16}) {
-    const std::uintptr_t meant = address + (element << 32);
-    const Buffer* const buffer = find_buffer(meant);
+  for (const std::uint64_t element : {1, 2, 4, 8, 16}) {
+    const std::uint64_t meant = address + (element << 32);
+    if (meant > std::numeric_limits<std::uintptr_t>::max()) break;
+    const Buffer* const buffer = find_buffer(static_cast<std::uintptr_t>(meant));
     if (buffer == nullptr || meant < buffer->begin || meant - buffer->begin < element << 31) continue;
     return fmt::format(
         "an index of 32 bits has perhaps overflowed: {} elements of {} byte{} later lies {} bytes into "
@@ -367,6 +361,42 @@ std::string name_address(std::uintptr_t address) {
     return fmt::format("{} + {}", buffer->name, address - buffer->begin);
   }
   return fmt::format("{:#x}", address);
+}
+
+namespace {
+
+struct KernelHeap {
+  std::mutex mutex;
+  std::map<std::uintptr_t, std::size_t> allocations;
+  std::atomic<bool> is_used{false};
+};
+KernelHeap& kernel_heap() {
+  static KernelHeap& heap = *new KernelHeap;  // host code may free memory after the end of main
+  return heap;
+}
+
+}  // namespace
+
+void note_kernel_heap(const void* memory, std::size_t bytes) {
+  KernelHeap& heap = kernel_heap();
+  const std::lock_guard lock(heap.mutex);
+  heap.allocations[reinterpret_cast<std::uintptr_t>(memory)] = bytes;
+  heap.is_used = true;
+}
+
+void forget_kernel_heap(const void* memory) {
+  KernelHeap& heap = kernel_heap();
+  if (!heap.is_used.load(std::memory_order_relaxed)) return;
+  const std::lock_guard lock(heap.mutex);
+  heap.allocations.erase(reinterpret_cast<std::uintptr_t>(memory));
+}
+
+bool is_kernel_heap(std::uintptr_t address) {
+  KernelHeap& heap = kernel_heap();
+  if (!heap.is_used.load(std::memory_order_relaxed)) return false;
+  const std::lock_guard lock(heap.mutex);
+  const auto after = heap.allocations.upper_bound(address);
+  return after != heap.allocations.begin() && address - std::prev(after)->first < std::prev(after)->second;
 }
 
 const LineTable& history(Buffer& buffer) {

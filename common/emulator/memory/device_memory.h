@@ -34,7 +34,8 @@ struct Buffer {
   std::vector<std::atomic<std::uint8_t>> written;  // a bit per byte of the allocation
   bool all_written = false;
   std::atomic<bool> device_written{false};
-  LineTable lines;  // from allocation_begin rounded down to 16; made by the first device write
+  bool is_of_both = false;  // managed or pinned: host code may touch it as well
+  LineTable lines;          // from allocation_begin rounded down to 16; made by the first device write
   std::atomic<bool> has_lines{false};
   /// Guard bands that do not lie at an end of the accessible range: [begin, end).
   std::vector<std::pair<std::uintptr_t, std::uintptr_t>> holes;
@@ -78,6 +79,11 @@ std::string name_address(std::uintptr_t address);
 
 /// Variables of the program that kernels use are one more buffer, which has been written.
 void adopt_program_buffer(std::uintptr_t begin, std::size_t bytes);
+
+/// What a kernel has allocated with malloc or new: threads of every CTA may touch it, and nothing is checked.
+void note_kernel_heap(const void* memory, std::size_t bytes);
+void forget_kernel_heap(const void* memory);
+bool is_kernel_heap(std::uintptr_t address);
 
 /// Makes lines for the buffer's history if there are none.
 const LineTable& history(Buffer& buffer);

@@ -1,8 +1,6 @@
 #include "emulator/memory/shadow.h"
 
-#include <sys/mman.h>
-
-#include <new>
+#include "emulator/memory/pages.h"
 
 namespace emulator {
 
@@ -15,15 +13,12 @@ std::size_t table_bytes(std::size_t lines) {
 }  // namespace
 
 LineTable::LineTable(std::size_t lines) : count_(lines) {
-  void* memory = mmap(nullptr, table_bytes(lines), PROT_READ | PROT_WRITE,
-                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (memory == MAP_FAILED) throw std::bad_alloc();
-  lines_ = static_cast<Line*>(memory);
+  lines_ = static_cast<Line*>(map_zeroed(table_bytes(lines)));
   fine_ = reinterpret_cast<Cell*>(lines_ + lines);
 }
 
 void LineTable::release() {
-  if (lines_) munmap(lines_, table_bytes(count_));
+  if (lines_) unmap(lines_, table_bytes(count_));
   *this = LineTable();
 }
 

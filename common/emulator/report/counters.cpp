@@ -10,6 +10,7 @@
 #include <tuple>
 #include <unordered_map>
 
+#include "emulator/ledger/ledger.h"
 #include "emulator/machine/machine.h"
 
 namespace emulator {
@@ -174,6 +175,8 @@ void count_instruction(const char* instruction, Where where, unsigned requests, 
 
 void count_access(const char* instruction, bool shared, const void* address, unsigned bytes, Where where) {
   const Thread& thread = this_thread(instruction, where);
+  if (ledger_on() && shared && std::strncmp(instruction, "cp_async", 8) != 0)
+    ledger_access(address, bytes, std::strcmp(instruction, "ld_shared") != 0, where);
   const Site site{instruction, where.packed()};
   Stream& stream = local.stream({thread.cta, thread.warp(), shared, site});
   const auto lane = static_cast<unsigned>(thread.lane());
@@ -190,6 +193,8 @@ void count_access(const char* instruction, bool shared, const void* address, uns
 void count_rows(const char* instruction, const void* const* rows, unsigned count, Where where) {
   Totals& totals = local.totals[{instruction, where.packed()}];
   totals.bytes += std::uint64_t{16} * count;
+  for (unsigned i = 0; i < count && ledger_on(); ++i)
+    ledger_access(rows[i], 16, std::strncmp(instruction, "stmatrix", 8) == 0, where);
   for (unsigned first = 0; first < count; first += 8) {
     Request request;
     request.bytes = 16;

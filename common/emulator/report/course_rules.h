@@ -31,6 +31,7 @@ enum class CourseRule : std::uint8_t {
   kWarpSynchronous,
   kBarrierDivergence,
   kReleaseForWarp,
+  kTensorMemoryAddress,
 };
 
 struct CourseRuleEntry {
@@ -124,6 +125,11 @@ inline constexpr std::array kCourseRules{
                     "before a lane arrives for its warp, a __syncwarp must order what the other lanes have "
                     "read and written; no other instruction with .sync does",
                     "docs/emulator/stricter-rules.md", true},
+    CourseRuleEntry{
+        CourseRule::kTensorMemoryAddress, "tensor-memory-address",
+        "the lane in the address of a tcgen05.ld or tcgen05.st must be the first of the warp's own, "
+        "and no kernel may rely on the column where an allocation begins",
+        "docs/emulator/stricter-rules.md", true},
 };
 
 constexpr const CourseRuleEntry& entry_of(CourseRule rule) {

@@ -186,6 +186,12 @@ std::vector<CopiedTensorMap> copied_tensor_maps(std::string_view source) {
   return found;
 }
 
+std::string_view source_text(std::string_view path) {
+  const auto found = std::find_if(sources().begin(), sources().end(),
+                                  [&](const Source& source) { return path == source.path; });
+  return found == sources().end() ? std::string_view() : found->text;
+}
+
 std::string source_line(std::string_view path, int line) {
   std::string_view text;
   for (const Source& source : sources()) {

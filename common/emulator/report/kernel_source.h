@@ -34,6 +34,9 @@ struct HeaderSource {
 /// All of them, from a generated source.
 const std::vector<HeaderSource>& header_sources();
 
+/// The whole text of a kernel's source, by its path in reports, or "".
+std::string_view source_text(std::string_view path);
+
 /// A line of a source or header in the program, by its path in reports, or "".
 std::string source_line(std::string_view path, int line);
 

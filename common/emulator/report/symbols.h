@@ -9,6 +9,14 @@
 
 namespace emulator {
 
+/// The thread-local block, of the calling OS thread, that contains the address: of the program or of a
+/// library. No bytes: none does.
+struct ThreadBlock {
+  std::uintptr_t begin = 0;
+  std::size_t bytes = 0;
+};
+ThreadBlock thread_block_around(std::uintptr_t address);
+
 /// Where the program was loaded, which its symbols are relative to.
 std::uintptr_t load_address();
 

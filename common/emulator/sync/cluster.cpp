@@ -5,6 +5,9 @@
 #include <algorithm>
 
 #include "emulator/async/hopper.h"
+#include "emulator/explore/hooks.h"
+#include "emulator/explore/left_out.h"
+#include "emulator/ledger/ledger.h"
 #include "emulator/report/counters.h"
 #include "emulator/report/report.h"
 #include "emulator/sync/convergence.h"
@@ -34,6 +37,8 @@ std::uint64_t expected(const HopperCta& cta) {
 }
 
 void complete(HopperEngine& engine, const HopperCta& cta, ClusterBarrier& barrier) {
+  if (explore::is_choosing()) explore::complete(&barrier);
+  if (ledger_on()) ledger_meeting_over(*cta.cluster.front(), LedgerMeeting::kCluster, 0);
   barrier.completed = std::move(barrier.arriving);
   barrier.arriving = {};
   barrier.relaxed_completed = std::move(barrier.relaxed_arriving);
@@ -88,6 +93,7 @@ void st_async(std::uint32_t address, const void* value, std::uint32_t bytes, std
 
 void barrier_cluster_arrive(bool releases, Where where) {
   constexpr const char* kWhat = "barrier_cluster_arrive";
+  if (is_left_out(kWhat, where)) return;
   require_convergence(kWhat, where);
   HopperCta& cta = my_cta(kWhat, where);
   Thread& thread = running_thread();
@@ -116,11 +122,14 @@ void barrier_cluster_arrive(bool releases, Where where) {
     barrier.relaxed_arriving.join(before.clock);
   }
   ++barrier.arrived;
+  if (explore::is_choosing()) explore::arrive_at(&barrier);
+  if (ledger_on()) ledger_meet(*cta.cluster.front(), LedgerMeeting::kCluster, 0, expected(cta), false, where);
   if (barrier.arrived == expected(cta)) complete(engine, cta, barrier);
 }
 
 void barrier_cluster_wait(Where where) {
   constexpr const char* kWhat = "barrier_cluster_wait";
+  if (is_cluster_wait_left_out(where)) return;
   require_convergence(kWhat, where);
   HopperCta& cta = my_cta(kWhat, where);
   Thread& thread = running_thread();
@@ -143,7 +152,9 @@ void barrier_cluster_wait(Where where) {
     engine.gang.yield();
   }
   state.cluster_rounds_owed = 0;
+  if (explore::is_choosing()) explore::leave(&barrier, thread);
   if (timeline_on()) log_together(OperationKind::kClusterWait, 0, 0, 0, where);
+  if (ledger_on()) ledger_cluster_wait(*cta.cluster.front());
   thread.acquire_from(barrier.completed);
   state.behind_relaxed.join(barrier.relaxed_completed);
 }

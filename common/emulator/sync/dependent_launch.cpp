@@ -12,6 +12,8 @@
 #include <vector>
 
 #include "emulator/async/async_memory.h"
+#include "emulator/explore/left_out.h"
+#include "emulator/machine/launch/running_grid.h"
 #include "emulator/machine/machine.h"
 #include "emulator/memory/device_memory.h"
 #include "emulator/report/counters.h"
@@ -51,8 +53,9 @@ struct PastGrid {
   std::unordered_map<std::uintptr_t, std::vector<PastCell>> lines;  // by address / 16
 };
 
-/// Of the only stream. Launches follow each other, so that no lock is needed.
+/// Of the only stream. Launches follow each other; other threads of host code may free memory meanwhile.
 struct Stream {
+  std::mutex mutex;
   std::deque<PastGrid> grids;
 };
 Stream& only_stream() {
@@ -137,6 +140,7 @@ const char* verb_of(Access access) {
 
 void wait_for_prerequisites(const char* what, Where where) {
   Thread& thread = this_thread(what, where);
+  if (is_left_out(what, where)) return;
   if (context.counters) count_instruction(what, where, thread.lane() == 0, 1);
   thread.clock.raise_base(kWaitKey, stamp_time(kWaited) + 1);
   thread.cta->waited = true;
@@ -156,6 +160,7 @@ const void* latest_kernel() {
 }
 
 void begin_grid(Grid& grid, const void* kernel) {
+  const std::lock_guard lock(only_stream().mutex);
   std::deque<PastGrid>& grids = only_stream().grids;
   PastGrid next;
   if (grid.shape.dependent && !grids.empty()) {
@@ -190,14 +195,20 @@ void note_exits(const Gang& gang) {
 }
 
 void end_grid(const Grid& grid) {
+  const std::lock_guard lock(only_stream().mutex);
   PastGrid& past = only_stream().grids.back();
   past.waited = grid.waited;
   past.started_behind_wait = grid.started_behind_wait;
 }
 
+void forget_grids() {
+  const std::lock_guard lock(only_stream().mutex);
+  only_stream().grids.clear();
+}
+
 void complete_grids() {
-  if (context.thread == nullptr)
-    only_stream().grids.clear();  // not by a wrapper that fills memory of its own
+  // Not by a wrapper that fills memory of its own, and not under a grid that another thread has launched.
+  if (context.thread == nullptr && !is_running_grid()) forget_grids();
 }
 
 std::string written_by_grid_before(std::uintptr_t address) {

@@ -38,6 +38,8 @@ const void* latest_kernel();
 void note_exits(const Gang& gang);
 /// The grid has run without a report.
 void end_grid(const Grid& grid);
+/// A grid has ended with a report.
+void forget_grids();
 /// The host touches memory, or waits: whatever was launched has completed.
 void complete_grids();
 

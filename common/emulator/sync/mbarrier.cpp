@@ -8,6 +8,9 @@
 #include <utility>
 
 #include "emulator/async/hopper.h"
+#include "emulator/explore/hooks.h"
+#include "emulator/explore/left_out.h"
+#include "emulator/ledger/ledger.h"
 #include "emulator/machine/watchdog.h"
 #include "emulator/report/causes/causes.h"
 #include "emulator/report/counters.h"
@@ -107,7 +110,9 @@ std::uint32_t own_offset(const char* what, const void* object, Where where) {
 }
 
 void acquire(Thread& thread, Mbarrier& barrier, std::uint32_t parity, Acquires acquires, Where where) {
+  if (explore::is_recording()) explore::has_asked(thread, barrier, true, where);
   const bool cluster = acquires == Acquires::kCluster;
+  if (ledger_on()) ledger_wait(thread, barrier, acquires);
   HopperThread& state = thread.cta->gang->hopper->thread(thread);
   const Mbarrier::Published& completed = barrier.completed;
   if (acquires == Acquires::kTensor) {
@@ -250,6 +255,7 @@ void advance(Mbarrier& barrier, Where where) {
   barrier.events.clear();
   store_word(barrier);
   log_barrier("phase", nullptr, barrier, 0, where);
+  if (ledger_on()) ledger_phase(barrier);
   wake(barrier);
 }
 
@@ -325,6 +331,14 @@ void note_run(const Thread& thread, Mbarrier& barrier, Where where) {
 /// Returns the word as it was before.
 std::uint64_t arrive(Mbarrier& barrier, const ArriveOptions& options, Where where) {
   Thread& thread = running_thread();
+  if (explore::is_on())
+    explore::before(
+        {.kind = options.arrives ? explore::OperationKind::kArrive : explore::OperationKind::kExpect,
+         .what = options.what,
+         .where = where,
+         .barrier = &barrier,
+         .count = options.arrives ? options.count : 0,
+         .bytes_missing = options.expected_bytes});
   const std::uint64_t before = mbarrier_word(barrier);
   using Event = Mbarrier::Event;
   if (options.arrives && barrier.pending < barrier.late + options.count)
@@ -380,6 +394,7 @@ std::uint64_t arrive(Mbarrier& barrier, const ArriveOptions& options, Where wher
   store_word(barrier);
   log_barrier(options.what, &thread, barrier, options.expected_bytes, where);
   if (timeline_on()) log_barrier_arrive(barrier, options.expected_bytes, options.arrives, where);
+  if (ledger_on()) ledger_arrive(barrier, options);
   ++thread.cta->gang->progress;
   advance(barrier, where);
   return before;
@@ -388,6 +403,12 @@ std::uint64_t arrive(Mbarrier& barrier, const ArriveOptions& options, Where wher
 /// What a copy that never was would have brought.
 void complete_by_thread(const char* what, Mbarrier& barrier, std::uint32_t bytes, Where where) {
   const Thread& thread = running_thread();
+  if (explore::is_on())
+    explore::before({.kind = explore::OperationKind::kArrive,
+                     .what = what,
+                     .where = where,
+                     .barrier = &barrier,
+                     .bytes_missing = -std::int64_t{bytes}});
   barrier.tx -= bytes;
   barrier.issued += bytes;
   barrier.last_load = where;
@@ -413,6 +434,11 @@ void check_parity(const char* what, const Mbarrier& barrier, std::uint32_t parit
                 .line("barrier", name_mbarrier(barrier))
                 .at(where, running_thread())
                 .rule("a parity must be 0 or 1: that of the phase to wait for", kPhaseSection));
+}
+
+void before_wait(explore::OperationKind kind, const char* what, const Mbarrier& barrier, std::uint32_t parity,
+                 Where where) {
+  explore::before({.kind = kind, .what = what, .where = where, .barrier = &barrier, .parity = parity});
 }
 
 /// What a wait that never ends may have come too late for.
@@ -576,6 +602,7 @@ void mbarrier_init(void* object, std::uint32_t count, Where where) {
   store_word(*slot);
   log_barrier("mbarrier_init", &thread, *slot, 0, where);
   if (timeline_on()) log_barrier_init(*slot);
+  if (ledger_on()) ledger_init(*slot);
   ++engine.gang.progress;
 }
 
@@ -699,10 +726,12 @@ void mbarrier_arrive(void* object, const ArriveOptions& options, Where where) {
 
 std::uint64_t mbarrier_arrive_state(void* object, const ArriveOptions& options, Where where) {
   Thread& thread = this_thread(options.what, where);
+  const std::uint32_t offset = own_offset(options.what, object, where);
+  if (is_left_out_at(options.what, where, *thread.cta, offset))
+    return mbarrier_word(use_mbarrier(options.what, *thread.cta, offset, false, where));
   if (context.counters) count_instruction(options.what, where, 1, 1);
   let_lanes_catch_up(options.what, where);
-  Mbarrier& barrier =
-      use_mbarrier(options.what, *thread.cta, own_offset(options.what, object, where), false, where);
+  Mbarrier& barrier = use_mbarrier(options.what, *thread.cta, offset, false, where);
   return arrive(barrier, options, where) | (options.completes ? 0 : kNoComplete);
 }
 
@@ -745,6 +774,7 @@ void mbarrier_arrive_remote(std::uint32_t address, const ArriveOptions& options,
   if (context.counters) count_instruction(options.what, where, 1, 1);
   let_lanes_catch_up(options.what, where);
   Cta& target = engine.cluster_cta(options.what, address, where);
+  if (is_left_out_at(options.what, where, target, address & 0xffffffu)) return;
   Mbarrier& barrier = use_mbarrier(options.what, target, address & 0xffffffu, false, where);
   engine.touches_remote(thread, barrier, where);
   arrive(barrier, options, where);
@@ -752,9 +782,11 @@ void mbarrier_arrive_remote(std::uint32_t address, const ArriveOptions& options,
 
 void cp_async_mbarrier_arrive(const char* what, void* object, bool adds, Where where) {
   Thread& thread = this_thread(what, where);
+  const std::uint32_t offset = own_offset(what, object, where);
+  if (is_left_out_at(what, where, *thread.cta, offset)) return;
   if (context.counters) count_instruction(what, where, 1, 1);
   let_lanes_catch_up(what, where);
-  Mbarrier& barrier = use_mbarrier(what, *thread.cta, own_offset(what, object, where), false, where);
+  Mbarrier& barrier = use_mbarrier(what, *thread.cta, offset, false, where);
   if (adds) {
     ++barrier.pending;
     store_word(barrier);
@@ -764,10 +796,17 @@ void cp_async_mbarrier_arrive(const char* what, void* object, bool adds, Where w
 
 bool mbarrier_test_wait(const char* what, void* object, std::uint32_t parity, Where where, bool cluster) {
   Thread& thread = this_thread(what, where);
+  const std::uint32_t offset = own_offset(what, object, where);
+  if (is_left_out_at(what, where, *thread.cta, offset)) return true;
   if (context.counters) count_instruction(what, where, 1, 1);
-  Mbarrier& barrier = use_mbarrier(what, *thread.cta, own_offset(what, object, where), false, where);
+  Mbarrier& barrier = use_mbarrier(what, *thread.cta, offset, false, where);
   check_parity(what, barrier, parity, where);
+  if (ledger_on()) ledger_asks(barrier, parity);
   Gang& gang = *thread.cta->gang;
+  if (explore::is_choosing()) {
+    before_wait(explore::OperationKind::kTest, what, barrier, parity, where);
+    if (!barrier.complete(parity)) return false;
+  }
   if (!barrier.complete(parity)) {
     // A thread that polls keeps the machine busy; what it polls for must happen all the same.
     HopperEngine& engine = *gang.hopper;
@@ -777,7 +816,10 @@ bool mbarrier_test_wait(const char* what, void* object, std::uint32_t parity, Wh
     }
     note_poll({.what = what, .barrier = &barrier, .where = where});
     gang.yield();
-    if (!barrier.complete(parity)) return false;
+    if (!barrier.complete(parity)) {
+      if (explore::is_recording()) explore::has_asked(thread, barrier, false, where);
+      return false;
+    }
   }
   acquire(thread, barrier, parity, cluster ? Acquires::kCluster : Acquires::kCta, where);
   log_wait(what, thread, barrier, where);
@@ -786,13 +828,21 @@ bool mbarrier_test_wait(const char* what, void* object, std::uint32_t parity, Wh
 
 bool mbarrier_try_wait(const char* what, void* object, std::uint32_t parity, Acquires acquires, Where where) {
   Thread& thread = this_thread(what, where);
+  const std::uint32_t offset = own_offset(what, object, where);
+  if (is_left_out_at(what, where, *thread.cta, offset)) return true;
   if (context.counters) count_instruction(what, where, 1, 1);
-  Mbarrier& barrier = use_mbarrier(what, *thread.cta, own_offset(what, object, where), false, where);
+  Mbarrier& barrier = use_mbarrier(what, *thread.cta, offset, false, where);
   check_parity(what, barrier, parity, where);
+  if (ledger_on()) ledger_asks(barrier, parity);
   Gang& gang = *thread.cta->gang;
-  if (gang.random.below(8) == 0) gang.yield();
+  if (explore::is_choosing()) {
+    before_wait(explore::OperationKind::kWait, what, barrier, parity, where);
+  } else if (gang.is_slow(thread) || gang.random.below(8) == 0) {
+    gang.yield();
+  }
   if (!barrier.complete(parity)) {
-    if (gang.random.below(4) == 0) {
+    // Where some warps are slow, nobody polls: a poll would be something else that can go on.
+    if (gang.grid.options.slow_warps == 0 && gang.random.below(4) == 0) {
       // The time that hardware waits is up; the kernel must ask again.
       note_poll({.what = what, .barrier = &barrier, .where = where});
       gang.yield();
@@ -832,6 +882,7 @@ void mbarrier_expect_late_arrival(const char* what, Mbarrier& barrier, Where whe
   if (barrier.pending <= barrier.late) fail_arrivals(what, barrier, running_thread(), where);
   barrier.events.push_back({Mbarrier::Event::kArrive, running_thread().stamp(), where, 0, {}});
   ++barrier.late;
+  if (ledger_on()) ledger_copies_arrive(barrier);
   barrier.loaded_phases = barrier.phase + 1;
   barrier.last_load = where;
 }
@@ -878,6 +929,7 @@ Stamp mbarrier_expect_commit(Mbarrier& barrier, const CommitRecord& commit) {
     HopperCta& state = barrier.cta->gang->hopper->cta(*barrier.cta);
     barrier.commit_agent = state.add_agent(AgentKind::kCommits, state.agents[barrier.agent].object);
   }
+  if (ledger_on()) ledger_commit(*commit.committer, commit.number);
   constexpr std::size_t kRemembered = 64;
   barrier.commit_log.push_back(commit);
   if (barrier.commit_log.size() > kRemembered) barrier.commit_log.pop_front();
@@ -901,6 +953,7 @@ void mbarrier_arrive_by_commit(const char* what, Mbarrier& barrier, Stamp arriva
   const std::size_t later = barrier.commits - stamp_time(arrival);
   if (later < barrier.commit_log.size())
     barrier.commit_log[barrier.commit_log.size() - 1 - later].phase = barrier.phase;
+  if (ledger_on()) ledger_commit_arrives(barrier, committer, stamp_time(done));
   --barrier.pending;
   store_word(barrier);
   log_barrier(what, nullptr, barrier, 0, where);

@@ -11,6 +11,9 @@
 #include <utility>
 
 #include "emulator/async/hopper.h"
+#include "emulator/explore/hooks.h"
+#include "emulator/explore/left_out.h"
+#include "emulator/ledger/ledger.h"
 #include "emulator/report/causes/deadlock_causes.h"
 #include "emulator/report/counters.h"
 #include "emulator/report/report.h"
@@ -147,6 +150,7 @@ void complete(Cta& cta, NamedBarrier& barrier, const char* what, std::uint32_t n
     if (arrival.waits) arrival.thread->acquire_from(barrier.order);
     if (arrival.count != nullptr) *arrival.count = barrier.held;
   }
+  if (ledger_on()) ledger_meeting_over(cta, LedgerMeeting::kNamed, number);
   Gang& gang = *cta.gang;
   Past& past = past_of(barrier);
   past.rounds = past.launch == gang.grid.launch && past.cta == cta.key ? past.rounds + 1 : 1;
@@ -155,6 +159,12 @@ void complete(Cta& cta, NamedBarrier& barrier, const char* what, std::uint32_t n
   past.arrivals = std::move(barrier.arrivals);
   const std::vector<NamedBarrier::Arrival>& arrivals = past.arrivals;
   barrier = {};
+  if (explore::is_choosing()) {
+    explore::complete(&barrier);
+    for (const NamedBarrier::Arrival& arrival : arrivals) {
+      if (arrival.waits) explore::leave(&barrier, *arrival.thread);
+    }
+  }
   for (const NamedBarrier::Arrival& arrival : arrivals) {
     if (arrival.waits && arrival.thread != &running_thread()) gang.make_runnable(*arrival.thread);
   }
@@ -181,6 +191,7 @@ struct Predicate {
 
 void arrive(const char* what, std::uint32_t number, std::uint32_t threads, bool waits, Where where,
             Predicate* predicate = nullptr) {
+  if (predicate == nullptr && is_left_out(what, where)) return;
   require_convergence(what, where);
   Thread& thread = this_thread(what, where);
   Cta& cta = *thread.cta;
@@ -235,7 +246,16 @@ void arrive(const char* what, std::uint32_t number, std::uint32_t threads, bool 
                  "a thread that has arrived may use the barrier again only after a bar.sync has shown it "
                  "that the barrier has completed");
   }
+  if (explore::is_on())
+    explore::before({.kind = explore::OperationKind::kNamed,
+                     .what = what,
+                     .where = where,
+                     .object = &barrier,
+                     .number = number,
+                     .others = threads - static_cast<std::uint32_t>(barrier.arrivals.size()) - 1});
+  if (explore::is_choosing()) explore::arrive_at(&barrier);
   if (timeline_on()) log_named_barrier(number, threads, waits, where);
+  if (ledger_on()) ledger_meet(cta, LedgerMeeting::kNamed, number, threads, waits, where);
   note_warp_instruction(what, where);
   barrier.threads = threads;
   barrier.reduction = reduction;

@@ -6,6 +6,9 @@
 #include <iterator>
 #include <memory>
 
+#include "emulator/explore/hooks.h"
+#include "emulator/explore/left_out.h"
+#include "emulator/ledger/ledger.h"
 #include "emulator/machine/machine.h"
 #include "emulator/report/causes/k_tiles.h"
 #include "emulator/report/counters.h"
@@ -91,9 +94,14 @@ void complete_barrier(Cta& cta, const char* what, Where where) {
   CtaBarrier& barrier = cta.barrier;
   if (!cta.unwritten_read.empty()) fail("shared-uninitialised", cta.unwritten_read);
   order_cta(cta);
+  if (ledger_on()) ledger_meeting_over(cta, LedgerMeeting::kCta, 0);
   end_barrier_interval(cta, what, where);
   for (Thread& each : cta.threads) lanes_converged(each);
   if (context.counters) realign_counters(cta);
+  if (explore::is_choosing()) {
+    for (const Thread& thread : cta.threads) explore::add_to_meeting(thread);
+    explore::end_meeting();
+  }
   for (Thread* waiting : barrier.waiting) cta.gang->make_runnable(*waiting);
   barrier.waiting.clear();
   barrier.result = barrier.count;
@@ -110,12 +118,15 @@ int awaited_threads(const Cta& cta) {
 
 int cta_barrier(const char* what, int predicate, Where where) {
   Thread& thread = this_thread(what, where);
+  if (is_left_out(what, where)) return 0;
   if (context.counters) count_instruction(what, where, thread.lane() == 0, 1);
   Cta& cta = *thread.cta;
   CtaBarrier& barrier = cta.barrier;
   if (!barrier.waiting.empty()) check_places(cta, what, where);
   if (timeline_on())
     log_together(OperationKind::kCtaBarrier, static_cast<std::uint32_t>(cta.thread_count), 0, 0, where);
+  if (ledger_on())
+    ledger_meet(cta, LedgerMeeting::kCta, 0, static_cast<std::uint64_t>(cta.thread_count), true, where);
   if (predicate) ++barrier.count;
   if (static_cast<int>(barrier.waiting.size()) + 1 < awaited_threads(cta)) {
     barrier.waiting.push_back(&thread);
@@ -222,12 +233,21 @@ void complete_meeting(Cta& cta, Warp& warp, std::list<Rendezvous>::iterator foun
       if (complete.mask >> i & 1) visit(*complete.lanes[i]);
     }
   };
+  if (explore::is_choosing()) {
+    for_lanes([](const Thread& lane) { explore::add_to_meeting(lane); });
+    explore::end_meeting();
+  }
   if (complete.mask == existing) for_lanes([](Thread& lane) { lanes_converged(lane); });
   if (complete.orders_memory || !course_rule_on(CourseRule::kReleaseForWarp)) {
     SyncObject order;
     for_lanes([&](Thread& lane) { lane.release_into(order); });
     for_lanes([&](Thread& lane) { lane.acquire_from(order); });
     if (complete.orders_memory) ++cta.gang->progress;
+    if (ledger_on()) {
+      std::vector<std::uint32_t> together;
+      for_lanes([&](const Thread& lane) { together.push_back(lane.index); });
+      ledger_warp_together(cta, together);
+    }
   }
   for_lanes([&](Thread& lane) {
     if (&lane != &thread) cta.gang->make_runnable(lane);
@@ -240,6 +260,7 @@ void warp_collective(const char* what, std::uint32_t mask, void* argument,
                      void (*execute)(Rendezvous& rendezvous), bool same_place, bool orders_memory,
                      Where where) {
   Thread& thread = this_thread(what, where);
+  if (orders_memory && is_left_out(what, where)) return;
   Cta& cta = *thread.cta;
   Warp& warp = cta.warps[static_cast<std::size_t>(thread.warp())];
   const auto lane = static_cast<std::uint32_t>(thread.lane());

@@ -94,8 +94,9 @@ struct CtaLog {
 };
 
 struct LaunchLog {
-  int ctas_per_sm = 1;  // that the launch promises
-  int room = 1;         // CTAs for which an SM has threads and shared memory
+  int ctas_per_sm = 1;   // that the launch promises
+  int room = 1;          // CTAs for which an SM has threads and shared memory
+  bool cut_off = false;  // in its middle: what waits for an event that never came waits to the end
   std::map<std::uint64_t, std::unique_ptr<CtaLog>> ctas;
 };
 

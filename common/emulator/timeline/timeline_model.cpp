@@ -110,7 +110,10 @@ struct WarpRun {
 class Replay {
  public:
   Replay(const LaunchLog& log, int sms, const ModelConstants& constants)
-      : constants_(constants), ctas_per_sm_(log.ctas_per_sm), sms_(static_cast<std::size_t>(sms)) {
+      : constants_(constants),
+        cut_off_(log.cut_off),
+        ctas_per_sm_(log.ctas_per_sm),
+        sms_(static_cast<std::size_t>(sms)) {
     for (const auto& [linear, cta] : log.ctas) {
       CtaRun& run = ctas_[linear];
       run.log = cta.get();
@@ -140,7 +143,7 @@ class Replay {
       step(*warp);
     }
     for (const auto& warp : warps_) {
-      if (warp->next < warp->operations.size() || !warp->cta->started) {
+      if (!cut_off_ && (warp->next < warp->operations.size() || !warp->cta->started)) {
         throw harness::Error(fmt::format(
             "the timeline's model is stuck: warp {} of CTA {} waits at {} for an event that never happens",
             warp->index, warp->cta->log->linear,
@@ -157,14 +160,17 @@ class Replay {
     data.ctas_per_sm = ctas_per_sm_;
     data.engines = std::move(engines_);
     data.constants = constants_.described();
+    double last = 0;
+    for (const auto& warp : warps_) last = std::max(last, warp->now);
     for (const auto& warp : warps_) {
       const auto linear = static_cast<int>(warp->cta->log->linear);
-      if (linear >= ctas || warp->index % kWarpsOfWarpgroup != 0) continue;
+      if (linear >= ctas || warp->index % kWarpsOfWarpgroup != 0 || !warp->cta->started) continue;
+      const bool waits = cut_off_ && !warp->states.empty() && is_wait(warp->states.back().state.state);
       data.roles.push_back({.cta = linear,
                             .sm = warp->cta->sm,
                             .warpgroup = warp->index / kWarpsOfWarpgroup,
                             .states = std::move(warp->states),
-                            .end = warp->now});
+                            .end = waits ? last : warp->now});
     }
     return data;
   }
@@ -185,6 +191,13 @@ class Replay {
     double free;
     int sm;
   };
+
+  static bool is_wait(gemm::ptx::TraceState state) {
+    using gemm::ptx::TraceState;
+    return state == TraceState::kWaitFull || state == TraceState::kWaitEmpty ||
+           state == TraceState::kWaitOrder || state == TraceState::kWaitStore ||
+           state == TraceState::kWaitSource;
+  }
 
   void push(WarpRun& warp) { ready_.push({warp.now, warp.cta->log->linear, warp.index, &warp}); }
 
@@ -565,6 +578,7 @@ class Replay {
   }
 
   ModelConstants constants_;
+  bool cut_off_;
   int ctas_per_sm_;
   std::vector<Sm> sms_;
   std::map<std::uint64_t, CtaRun> ctas_;

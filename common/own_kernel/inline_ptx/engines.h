@@ -10,6 +10,7 @@
 #include "emulator/async/descriptor_cache.h"
 #include "emulator/async/hopper.h"
 #include "emulator/async/matrix.h"
+#include "emulator/async/tcgen05.h"
 #include "emulator/async/wgmma.h"
 #include "emulator/instrument/reductions.h"
 #include "emulator/machine/options.h"
@@ -18,6 +19,7 @@
 #include "emulator/sync/mbarrier.h"
 #include "emulator/sync/warps.h"
 #include "own_kernel/inline_ptx/memory.h"
+#include "ptx/clusterlaunchcontrol.cuh"
 #include "ptx/cp_async.cuh"
 #include "ptx/mbarrier_word.h"
 #include "ptx/named_barrier.cuh"
@@ -208,6 +210,19 @@ inline void check_scales(const char* what, s32 a, s32 b, Where where) {
   if (a != 1 || b != 1)
     refuse(std::string("the emulator has no ") + what + " that negates an operand: both scales have to be 1",
            where);
+}
+/// A register that a tcgen05.ld fills.
+template <typename V>
+float* loaded(V& value) {
+  static_assert(sizeof(V) == 4, "a register of tcgen05.ld has 32 bits");
+  return reinterpret_cast<float*>(&value);
+}
+/// The vector of a tcgen05.mma that says which lanes of D stay as they are.
+inline void check_all_lanes(const char* what, u32 kept, Where where) {
+  if (kept != 0)
+    refuse(
+        std::string("the emulator has no ") + what + " that leaves lanes of D alone: the vector has to be 0",
+        where);
 }
 inline void wgmma_wait_group(u32 pending, Where where) {
   if (pending == 0) gemm::ptx::trace_state(gemm::ptx::TraceState::kDrain, where);

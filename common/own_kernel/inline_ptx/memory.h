@@ -83,25 +83,47 @@ EMULATOR_NOT_INSTRUMENTED void store_strongly(const char* what, T* object, T val
   }
 }
 
+/// 32 bytes are two accesses of 16 here, and have to be aligned as one.
+inline void check_aligned_to_32(const char* what, u64 address, Where where) {
+  if (address % 32 == 0) return;
+  emulator::Report report("{} accesses 32 bytes at an address that is not a multiple of 32", what);
+  report.at(where, emulator::running_thread());
+  report.line("address", "{:#x}", address);
+  emulator::fail(
+      "global-misaligned",
+      report.rule("an access must be aligned to its size", "PTX ISA, \"Addresses as Operands: Alignment\"")
+          .str());
+}
+
 template <typename T, int kCount>
 EMULATOR_NOT_INSTRUMENTED Elements<T, kCount> load(const char* what, Place place, u64 address, Where where) {
   using Whole = Elements<T, kCount>;
-  auto* const object = static_cast<Whole*>(object_at(place, address, where));
-  Whole result;
-  if (place.order != Order::kWeak) {
-    for (int i = 0; i < kCount; ++i) result.at[i] = load_strongly(what, &object->at[i], where);
-    order_after(what, place, where);
-    return result;
-  }
-  switch (place.space) {
-    case Space::kShared:
-      return gemm::ptx::ld_shared(object, where);
-    case Space::kGlobal:
-      return gemm::ptx::ld_global(object, where);
-    default:
-      emulator::generic_access(object, sizeof(Whole), emulator::Access::kRead, where);
-      std::memcpy(static_cast<void*>(&result), object, sizeof result);
+  if constexpr (sizeof(Whole) == 32) {
+    check_aligned_to_32(what, address, where);
+    const auto low = load<T, kCount / 2>(what, place, address, where);
+    const auto high = load<T, kCount / 2>(what, place, address + 16, where);
+    Whole both;
+    std::copy_n(low.at, kCount / 2, both.at);
+    std::copy_n(high.at, kCount / 2, both.at + kCount / 2);
+    return both;
+  } else {
+    auto* const object = static_cast<Whole*>(object_at(place, address, where));
+    Whole result;
+    if (place.order != Order::kWeak) {
+      for (int i = 0; i < kCount; ++i) result.at[i] = load_strongly(what, &object->at[i], where);
+      order_after(what, place, where);
       return result;
+    }
+    switch (place.space) {
+      case Space::kShared:
+        return gemm::ptx::ld_shared(object, where);
+      case Space::kGlobal:
+        return gemm::ptx::ld_global(object, where);
+      default:
+        emulator::generic_access(object, sizeof(Whole), emulator::Access::kRead, where);
+        std::memcpy(static_cast<void*>(&result), object, sizeof result);
+        return result;
+    }
   }
 }
 
@@ -109,23 +131,33 @@ template <typename T, int kCount>
 EMULATOR_NOT_INSTRUMENTED void store(const char* what, const Elements<T, kCount>& value, Place place,
                                      u64 address, Where where) {
   using Whole = Elements<T, kCount>;
-  auto* const object = static_cast<Whole*>(object_at(place, address, where));
-  for (const T& element : value.at) emulator::check_poison_of(what, element, where);
-  if (place.order != Order::kWeak) {
-    order_before(what, place, where);
-    for (int i = 0; i < kCount; ++i) store_strongly(what, &object->at[i], value.at[i], where);
+  if constexpr (sizeof(Whole) == 32) {
+    check_aligned_to_32(what, address, where);
+    Elements<T, kCount / 2> half;
+    std::copy_n(value.at, kCount / 2, half.at);
+    store<T, kCount / 2>(what, half, place, address, where);
+    std::copy_n(value.at + kCount / 2, kCount / 2, half.at);
+    store<T, kCount / 2>(what, half, place, address + 16, where);
     return;
-  }
-  switch (place.space) {
-    case Space::kShared:
-      gemm::ptx::st_shared(object, value, where);
-      break;
-    case Space::kGlobal:
-      gemm::ptx::st_global(object, value, where);
-      break;
-    default:
-      emulator::generic_access(object, sizeof(Whole), emulator::Access::kWrite, where);
-      std::memcpy(static_cast<void*>(object), &value, sizeof value);
+  } else {
+    auto* const object = static_cast<Whole*>(object_at(place, address, where));
+    for (const T& element : value.at) emulator::check_poison_of(what, element, where);
+    if (place.order != Order::kWeak) {
+      order_before(what, place, where);
+      for (int i = 0; i < kCount; ++i) store_strongly(what, &object->at[i], value.at[i], where);
+      return;
+    }
+    switch (place.space) {
+      case Space::kShared:
+        gemm::ptx::st_shared(object, value, where);
+        break;
+      case Space::kGlobal:
+        gemm::ptx::st_global(object, value, where);
+        break;
+      default:
+        emulator::generic_access(object, sizeof(Whole), emulator::Access::kWrite, where);
+        std::memcpy(static_cast<void*>(object), &value, sizeof value);
+    }
   }
 }
 

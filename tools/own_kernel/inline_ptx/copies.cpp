@@ -46,13 +46,13 @@ TensorOperand tensor(const std::string& text, Operands& operands) {
 }
 
 std::string engine(const Instruction& in) {
-  return fmt::format("::emulator::hopper_engine(\"{}\", ptx_where).copies", in.opcode);
+  return fmt::format("::emulator::hopper_engine({}, ptx_where).copies", quoted_opcode(in));
 }
 
 std::string bulk_tensor(const Instruction& in, Operands& operands) {
   const bool reduces = in.root() == "cp" && in.parts.at(1) == "reduce";
-  for (const char* missing : {"tile::gather4", "tile::scatter4", "im2col::w", "im2col::w::128",
-                              "im2col_no_offs", "cta_group::1", "cta_group::2"}) {
+  for (const char* missing :
+       {"tile::gather4", "tile::scatter4", "im2col::w", "im2col::w::128", "im2col_no_offs"}) {
     if (in.has(missing)) return "";
   }
   if (in.has("prefetch")) {
@@ -75,11 +75,20 @@ std::string bulk_tensor(const Instruction& in, Operands& operands) {
     }
     const bool multicast = in.has("multicast::cluster");
     const std::string ctas = multicast ? operands.value(in.argument(next), "u16") : "0";
+    const std::string load = fmt::format(
+        "{}.load({}, {}, {}, ptx_at, {}, ::inline_ptx::mbarrier_at({}, true, ptx_where), {}, {}, "
+        "ptx_where, 128, {});",
+        engine(in), quoted_opcode(in), shared(operands.address(in.argument(0))), from.map, from.rank,
+        operands.address(in.argument(2)), ctas, multicast, offsets);
+    const std::string group = cta_group(in, operands);
+    if (group.empty() || group == "1") return code + load;
+    if (multicast || in.has("im2col")) return "";
+    // With .cta_group::2 the mbarrier may be the peer's.
     return code + fmt::format(
-                      "{}.load(\"{}\", {}, {}, ptx_at, {}, ::inline_ptx::mbarrier_at({}, true, ptx_where), "
-                      "{}, {}, ptx_where, 128, {});",
-                      engine(in), in.opcode, shared(operands.address(in.argument(0))), from.map, from.rank,
-                      operands.address(in.argument(2)), ctas, multicast, offsets);
+                      "if ({} == 1) {{ {} }} else {{ {}.load_of_pair({}, {}, {}, ptx_at, {}, "
+                      "::inline_ptx::u32({}), ptx_where); }}",
+                      group, load, engine(in), quoted_opcode(in), shared(operands.address(in.argument(0))),
+                      from.map, from.rank, operands.address(in.argument(2)));
   }
   const TensorOperand to = tensor(in.argument(0), operands);
   std::string reduction = "{}";

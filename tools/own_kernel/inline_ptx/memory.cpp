@@ -95,7 +95,8 @@ std::string load_or_store(const Instruction& in, Operands& operands) {
   const bool loads = in.root() != "st";
   const std::size_t bits = std::stoul(in.type().substr(in.type().find_first_of("0123456789"))) *
                            (in.type().back() == '2' && in.type().find('x') != std::string::npos ? 2 : 1);
-  if (bits * form.width > 128) throw Untranslated{in.opcode};  // 256 bits: Blackwell
+  // PTX ISA, "ld" and "st": 256 bits, in .global alone, from sm_100 on.
+  if (bits * form.width > (form.space == "kGlobal" ? 256 : 128)) throw Untranslated{in.opcode};
   if (in.arguments.size() < 2) throw Untranslated{in.opcode};
   const std::vector<std::string> registers = operands.vector(in.arguments[loads ? 0 : 1]);
   if (registers.size() != form.width) throw Untranslated{in.opcode};

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cctype>
 #include <map>
@@ -113,7 +114,7 @@ std::string call_of(const Instruction& instruction, Operands& operands) {
   if (instruction.root() == "bra" && instruction.arguments.size() == 1)
     return "goto " + operands.label(instruction.arguments[0]) + ";";
   for (const auto translate_one : {scalar_instruction, memory_instruction, synchronizing_instruction,
-                                   copy_instruction, matrix_instruction}) {
+                                   copy_instruction, matrix_instruction, tensor_memory_instruction}) {
     std::string code = translate_one(instruction, operands);
     if (!code.empty()) return code;
   }
@@ -226,6 +227,17 @@ std::string Operands::bound(const std::string& operand) {
   return fmt::format("ptx_{}", number);
 }
 
+bool Operands::is_register(const std::string& operand) const {
+  return std::any_of(scopes_.begin(), scopes_.end(),
+                     [&](const auto& scope) { return scope.count(plain(operand)) != 0; });
+}
+
+std::string Operands::array(const std::string& type, std::size_t count) {
+  std::string variable = fmt::format("ptx_array_{}", declared_++);
+  registers_ += fmt::format("{} {}[{}]{{}}; ", type, variable, count);
+  return variable;
+}
+
 std::string Operands::label(const std::string& name) {
   std::string result = "ptx_at_" + sanitized(name);
   labels_.insert(result);
@@ -262,6 +274,8 @@ std::string translate(const AsmStatement& statement) {
       }
     }
   }
+  if (!operands.take_kept().empty())
+    throw Untranslated{"a tcgen05.ld into registers of the statement that it does not wait for"};
   std::string head = "{ ";
   if (!operands.labels().empty()) {
     head += "__label__ ";

@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "ptx_text.h"
@@ -47,6 +48,13 @@ class Operands {
   /// The number of the operand, which has to be an input: it is bound to the expression and not copied.
   std::string bound(const std::string& operand);
   std::string label(const std::string& name);
+  /// Whether the operand is a register that the text declares.
+  bool is_register(const std::string& operand) const;
+  /// The name of an array of the block.
+  std::string array(const std::string& type, std::size_t count);
+  /// Code that the statement's next tcgen05.wait::ld takes over.
+  void keep_for_wait(const std::string& code) { kept_ += code; }
+  std::string take_kept() { return std::exchange(kept_, ""); }
 
   bool is_bound(std::size_t number) const { return bound_.count(number) != 0; }
   const std::set<std::string>& labels() const { return labels_; }
@@ -59,6 +67,7 @@ class Operands {
   const AsmStatement& statement_;
   std::vector<std::map<std::string, std::string>> scopes_{1};
   std::string registers_;
+  std::string kept_;
   int declared_ = 0;
   std::set<std::size_t> bound_;
   std::set<std::string> labels_;
@@ -73,5 +82,12 @@ std::string memory_instruction(const Instruction& instruction, Operands& operand
 std::string synchronizing_instruction(const Instruction& instruction, Operands& operands);
 std::string copy_instruction(const Instruction& instruction, Operands& operands);
 std::string matrix_instruction(const Instruction& instruction, Operands& operands);
+std::string tensor_memory_instruction(const Instruction& instruction, Operands& operands);
+
+/// The C++ of the number in .cta_group::1, which may be a constant operand: .cta_group::%5; "" without one.
+std::string cta_group(const Instruction& instruction, Operands& operands);
+/// A C++ expression: the opcode as reports have it. A group that is an operand is known when the C++ is
+/// compiled.
+std::string quoted_opcode(const Instruction& instruction);
 
 }  // namespace emulate::inline_ptx

@@ -1,4 +1,4 @@
-// Thrust's containers, which example programs keep their matrices in. Its algorithms are not here.
+// Thrust's containers, which example programs keep their matrices in. Few of its algorithms are here.
 #pragma once
 
 #include <vector>

@@ -5,11 +5,13 @@
 #include <exception>
 #include <mutex>
 #include <numeric>
+#include <set>
 #include <thread>
 
 #include <time.h>
 
 #include "emulator/async/launch_control.h"
+#include "emulator/explore/run.h"
 #include "emulator/machine/attention.h"
 #include "emulator/machine/launch/launch_bounds.h"
 #include "emulator/machine/launch/running_grid.h"
@@ -31,6 +33,8 @@ namespace emulator {
 namespace {
 
 Options current_options;
+int major_told = 9;
+std::set<const void*> unportable_kernels;  // whose clusters may have more than 8 CTAs
 std::atomic<std::uint64_t> launches{0};
 
 /// The rule's name leads the text, so that it can be looked up from what the terminal shows.
@@ -42,7 +46,7 @@ std::atomic<std::uint64_t> launches{0};
   throw_report("launch-limits", Report("launch refused: " + headline).rule(rule, source).str());
 }
 
-void check_shape(const gemm::ptx::LaunchShape& shape, int sm_count) {
+void check_shape(const gemm::ptx::LaunchShape& shape, int sm_count, bool is_portable) {
   const char* limits = "CUDA C++ Programming Guide, \"Compute Capabilities: Technical Specifications\"";
   auto extent = [](const gemm::ptx::Extent& e) { return fmt::format("({},{},{})", e.x, e.y, e.z); };
   const gemm::ptx::Extent& grid = shape.grid;
@@ -66,9 +70,10 @@ void check_shape(const gemm::ptx::LaunchShape& shape, int sm_count) {
            "a CTA has at most 227 KB (232448 bytes) of shared memory on sm_90", limits);
   }
   if (cluster.count() > 1) {
-    if (cluster.count() > kMaxCluster) {
+    if (cluster.count() > (is_portable ? kMaxCluster : kMaxUnportableCluster)) {
       refuse(fmt::format("a cluster of {} has {} CTAs", extent(cluster), cluster.count()),
-             "a portable cluster has at most 8 CTAs",
+             "a portable cluster has at most 8 CTAs, and with "
+             "cudaFuncAttributeNonPortableClusterSizeAllowed it has at most 16",
              "CUDA C++ Programming Guide, \"Thread Block Clusters\"");
     }
     if (grid.x % cluster.x != 0 || grid.y % cluster.y != 0 || grid.z % cluster.z != 0) {
@@ -203,6 +208,22 @@ void set_options(const Options& next) {
   current_options = next;
 }
 
+void allow_unportable_cluster(const void* kernel, bool allow) {
+  if (allow) {
+    unportable_kernels.insert(kernel);
+  } else {
+    unportable_kernels.erase(kernel);
+  }
+}
+
+int compute_capability_major() {
+  return major_told;
+}
+bool set_compute_capability_major(int major) {
+  major_told = major;
+  return true;
+}
+
 int ctas_per_sm(const gemm::ptx::LaunchShape& shape, int shared_bytes) {
   const int warps = static_cast<int>((shape.block.count() + kWarpSize - 1) / kWarpSize);
   return std::min({kMaxThreadsPerSm / (warps * kWarpSize), kMaxCtasPerSm,
@@ -257,24 +278,38 @@ void run_grid(const gemm::ptx::LaunchShape& shape, gemm::ptx::Stream stream,
   grid.shape = shape;
   grid.body = &body;
   grid.options = current_options;
+  if (explore::searching() && explore::current().kind() != explore::Run::Kind::kRecord) {
+    grid.options.completion = Completion::kLatest;
+    grid.options.slow_warps = 0;
+  }
   grid.launch = launches.fetch_add(1);
   grid.tag = grid.launch + 1;
   note_launch_shape(shape);
-  check_shape(shape, grid.options.sm_count);
+  check_shape(shape, grid.options.sm_count, unportable_kernels.count(kernel) == 0);
   if (kernel != nullptr) check_kernel(kernel, shape);
   begin_grid(grid, kernel);
-  prepare_buffers(shape.dependent);
+  grid.keeps_reads = shape.dependent || keeps_all_reads;
+  prepare_buffers(grid.keeps_reads);
   if (timeline_on()) log_launch(shape.ctas_per_sm, ctas_per_sm(shape, shape.shared_bytes));
   install_fault_handlers();
 
   const auto ctas = static_cast<std::uint64_t>(shape.grid.count());
   const std::uint64_t clusters = ctas / static_cast<std::uint64_t>(shape.cluster.count());
-  const bool in_order = !shape.co_resident && !course_rule_on(CourseRule::kCoResidency);
-  const std::uint64_t at_once = in_order ? clusters_at_once(shape, grid.options.sm_count) : 1;
+  const bool explored = explore::searching();
+  if (explored && ctas > explore::kMostCtas)
+    throw harness::Error(
+        fmt::format("the schedules of a launch can be enumerated for at most {} CTAs, and this one has {}: "
+                    "take a smaller shape",
+                    explore::kMostCtas, ctas));
+  const bool in_order = !shape.co_resident && (explored || !course_rule_on(CourseRule::kCoResidency));
+  const std::uint64_t at_once = !in_order  ? 1
+                                : explored ? clusters
+                                           : clusters_at_once(shape, grid.options.sm_count);
   const std::uint64_t gangs = shape.co_resident ? 1 : (clusters + at_once - 1) / at_once;
   int os_threads = grid.options.os_threads;
   if (os_threads <= 0)
     os_threads = static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1u, 16u));
+  if (explored) os_threads = 1;
   grid.gangs = gangs;
   attention_flags.fetch_and(~kWatchAttention);
 
@@ -344,7 +379,8 @@ void run_grid(const gemm::ptx::LaunchShape& shape, gemm::ptx::Stream stream,
   });
 
   end_grid(grid);
-  if (exception || failure) complete_grids();
+  if (after_grid) after_grid(grid);
+  if (exception || failure) forget_grids();
   if (exception) std::rethrow_exception(exception);
   if (failure) throw_report(failure->rule, failure->text);
   if (const std::string damage = damaged_margin(); !damage.empty()) {

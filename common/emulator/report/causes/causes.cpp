@@ -2201,6 +2201,13 @@ void explain_race(Report& report, const Thread& thread, std::uintptr_t address, 
   // A write that came first is in memory; one that comes now finds what was written before.
   const std::string content = content_text(thread, address, now, earlier == Access::kRead ? held : stamp);
   if (!content.empty()) report.line("content", content);
+  if (cta.gang->hopper != nullptr && cta.gang->hopper->thread(thread).behind_relaxed.covers(stamp)) {
+    report.missing(
+        "a release at the barrier of the cluster between {} and {}: barrier.cluster.arrive.relaxed orders no "
+        "accesses to memory. The arrival has .release, which is also what it has without a qualifier",
+        earlier_where.text(), where.text());
+    return;
+  }
   if (stamp_cta(stamp) != cta.key) {
     if (!explain_cluster_scope(report, thread, stamp))
       report.missing(

@@ -93,6 +93,13 @@ EarlyPass explain_earlier_commit(Report& report, const Thread& thread, const Ten
   const bool fresh = wait->phase == wait->barrier->first_phase;
   const CommitRecord* const commit = fresh ? nullptr : commit_that_ended(*wait->barrier, wait->phase - 1);
   const std::string phase = fresh ? std::string() : fmt::format("phase {} of", wait->phase - 1);
+  // Several commits may have ended a phase together, one of each CTA.
+  const auto& log = wait->barrier->commit_log;
+  if (!fresh && std::any_of(log.begin(), log.end(), [&](const CommitRecord& one) {
+        return one.committer == accumulation.issuer && one.number > accumulation.latest && one.phase &&
+               *one.phase < wait->phase;
+      }))
+    return EarlyPass::kNone;
   if (commit && commit->committer != accumulation.issuer) {
     report.line("early",
                 "{}: {} {} was completed by {}, which tracks what that thread has issued, and not this "

@@ -1,5 +1,3 @@
-#include "emulator/report/symbols.h"
-
 #include <cxxabi.h>
 #include <elf.h>
 #include <fcntl.h>
@@ -15,6 +13,8 @@
 #include <map>
 #include <mutex>
 #include <vector>
+
+#include "emulator/report/symbols.h"
 
 namespace emulator {
 namespace {
@@ -155,6 +155,30 @@ std::ptrdiff_t symbol_before(std::uint64_t offset) {
 }
 
 }  // namespace
+
+ThreadBlock thread_block_around(std::uintptr_t address) {
+  struct Query {
+    std::uintptr_t address;
+    ThreadBlock block;
+  } query{address, {}};
+  dl_iterate_phdr(
+      [](dl_phdr_info* info, std::size_t, void* data) {
+        auto* q = static_cast<Query*>(data);
+        if (!info->dlpi_tls_data) return 0;
+        for (int i = 0; i < info->dlpi_phnum; ++i) {
+          if (info->dlpi_phdr[i].p_type != PT_TLS) continue;
+          const auto begin = reinterpret_cast<std::uintptr_t>(info->dlpi_tls_data);
+          const std::size_t bytes = info->dlpi_phdr[i].p_memsz;
+          if (q->address - begin < bytes) {
+            q->block = {begin, bytes};
+            return 1;
+          }
+        }
+        return 0;
+      },
+      &query);
+  return query.block;
+}
 
 std::uintptr_t load_address() {
   std::uintptr_t base = 0;
