@@ -15,11 +15,13 @@ namespace gemm {
 
 /// A node that needs nothing and does nothing. Every node derives from it, and writes only what differs.
 struct EmptyNode {
-  static constexpr int kShared = 0;        // elements of EpiloguePlace::shared, for each consumer
-  static constexpr bool kLoads = false;    // a ring of subtiles that a warp of its own loads
-  static constexpr bool kStores = false;   // two buffers for subtiles that leave with those of D
-  static constexpr bool kGates = false;    // D takes the first of two neighbours only
-  static constexpr bool kNarrows = false;  // it writes the buffer itself: D's elements are bytes
+  static constexpr int kShared = 0;         // elements of EpiloguePlace::shared, for each consumer
+  static constexpr bool kLoads = false;     // a ring of subtiles that a warp of its own loads
+  static constexpr bool kReleases = false;  // it releases what is loaded
+  static constexpr bool kSource = false;    // what is loaded is C
+  static constexpr bool kStores = false;    // two buffers for subtiles that leave with those of D
+  static constexpr bool kGates = false;     // D takes the first of two neighbours only
+  static constexpr bool kNarrows = false;   // it writes the buffer itself: D's elements are bytes
   static constexpr int kMasks = 0;  // nodes that read or write the bit mask: it, or those of its branch
   template <typename Hook>
   __device__ void each_of_branch(const Hook&) {}

@@ -21,10 +21,11 @@ struct VisitorArguments {
 struct TreeArguments : VisitorArguments {
   std::uint32_t* mask;  // [m][mask_words]
   int mask_words;
+  float beta = 0;  // 0: C is not read
 };
 
 inline TreeArguments tree_arguments(const Problem& problem) {
-  TreeArguments arguments{{problem.epilogue.alpha, problem.bias}, nullptr, 0};
+  TreeArguments arguments{{problem.epilogue.alpha, problem.bias}, nullptr, 0, problem.epilogue.beta};
   if (is_mask(problem.epilogue.auxiliary)) {
     arguments.mask = static_cast<std::uint32_t*>(problem.auxiliary);
     arguments.mask_words = static_cast<int>(problem.auxiliary_pitch / kMaskWordBits);
@@ -43,6 +44,13 @@ struct EpiloguePlace {
   int column = 0;
 
   static __device__ __forceinline__ int thread() { return static_cast<int>(threadIdx.x) % 128; }
+  static __device__ __forceinline__ int lane() { return thread() % 32; }
+  /// Where this thread writes or reads a matrix of a subtile, 128-byte swizzle: stmatrix and ldmatrix.
+  static __device__ __forceinline__ bf16* fragments(bf16 (*subtile)[64], int unit) {
+    const int matrix_row = thread() / 32 * 16 + lane() % 16;
+    const int place = ((unit + lane() / 16) ^ matrix_row % 8) * 8;
+    return &subtile[matrix_row][place];
+  }
   __device__ __forceinline__ int row_of(int half) const {
     return row + thread() / 32 * 16 + thread() % 32 / 4 + half * 8;
   }

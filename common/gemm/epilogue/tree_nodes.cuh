@@ -26,12 +26,9 @@ struct TreePlace : EpiloguePlace {
   PipelineState<kLoadBuffers> read{};    // in `loaded`
   int subtile = 0;                       // of the tile, counted as they are stored
 
-  static __device__ __forceinline__ int lane() { return thread() % 32; }
-  /// Where this thread reads a matrix of a subtile, 128-byte swizzle: ldmatrix.
-  static __device__ __forceinline__ bf16* fragments(bf16 (*subtile)[64], int unit) {
-    const int matrix_row = thread() / 32 * 16 + lane() % 16;
-    const int place = ((unit + lane() / 16) ^ matrix_row % 8) * 8;
-    return &subtile[matrix_row][place];
+  /// The buffer of the subtile before the one in `read`.
+  __device__ __forceinline__ int before() const {
+    return read.stage == 0 ? kLoadBuffers - 1 : read.stage - 1;
   }
 };
 
@@ -43,7 +40,9 @@ struct TreeAt : Nodes... {
   static constexpr bool kLoads = (false || ... || Nodes::kLoads);
   static constexpr bool kNarrows = (false || ... || Nodes::kNarrows);
   static constexpr int kMasks = (0 + ... + Nodes::kMasks);
-  static_assert((0 + ... + Nodes::kLoads) <= 1, "there is one map of an auxiliary tensor");
+  static constexpr bool kSource = (false || ... || Nodes::kSource);
+  static_assert((0 + ... + Nodes::kLoads) <= 1, "the loader has one map");
+  static_assert((0 + ... + Nodes::kLoads) == (0 + ... + Nodes::kReleases), "what is loaded is released once");
   static_assert(kMasks <= 1, "there is one mask");
 
   template <typename Hook>
@@ -72,6 +71,7 @@ struct Branch : EmptyNode {
   using Own = TreeAt<TreePlace, Nodes...>;
   static_assert(Own::kShared == 0, "a branch loads or computes: it has no shared memory");
   static constexpr bool kLoads = Own::kLoads;
+  static constexpr bool kReleases = kLoads;
   static constexpr int kMasks = Own::kMasks;
   Own branch;
   template <typename Hook>
@@ -88,6 +88,7 @@ struct Branch : EmptyNode {
 /// The elements of a bf16 tensor at this place of D. A copy of the loader brings them.
 struct LoadTensor : EmptyNode {
   static constexpr bool kLoads = true;
+  static constexpr bool kReleases = true;
   bf16 (*subtile)[64];
   std::uint32_t pairs[2][4];  // of two units, [unit][half], and of the next two
 

@@ -35,6 +35,19 @@ struct Accumulators {
     ptx::mbarrier_wait_parity(&empty[at.stage], at.phase, {"issuer", "accumulator_empty", at.stage, 0});
     ptx::tcgen05_fence_after_thread_sync();
   }
+
+  /// The epilogue may read the accumulator: every multiplication of the tile is done.
+  __device__ __forceinline__ void wait(State at, int k_tile) {
+    ptx::mbarrier_wait_parity(&full[at.stage], at.phase, {"epilogue", "accumulator_full", at.stage, k_tile});
+    ptx::tcgen05_fence_after_thread_sync();
+  }
+
+  /// The warp has read the accumulator: it calls this behind its last tcgen05_wait_ld.
+  __device__ __forceinline__ void release(State at) {
+    ptx::tcgen05_fence_before_thread_sync();
+    __syncwarp();  // lane 0 arrives for its warp
+    if (threadIdx.x % 32 == 0) ptx::mbarrier_arrive(&empty[at.stage]);
+  }
 };
 
 }  // namespace gemm

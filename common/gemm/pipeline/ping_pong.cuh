@@ -101,6 +101,7 @@ class PingPongConsumer {
  public:
   static constexpr int kConsumers = 2;
   static constexpr int kTurns = kConsumers;  // every second tile is this consumer's
+  using Storage = OrderedBarrierStorage<kConsumers>;
 
   __device__ __forceinline__ PingPongConsumer(Ring<T, kStages>& ring,
                                               OrderedBarrierStorage<kConsumers>& storage, int consumer,

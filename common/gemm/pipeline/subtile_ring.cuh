@@ -1,7 +1,9 @@
 // Step 11's ring for something else than k-tiles: 64 x 64 subtiles of a matrix that the epilogue reads.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 #include "gemm/pipeline/ring.cuh"
 #include "gemm/problem/bf16.h"
@@ -17,9 +19,16 @@ namespace gemm {
 /// Where a kernel has no use for a member.
 struct NoBuffers {};
 
+/// What a member takes that is not there where its type is empty ([[no_unique_address]]).
+template <typename Member>
+inline constexpr std::size_t kBytesOf = std::is_empty_v<Member> ? 0 : sizeof(Member);
+
 /// kBuffers subtiles in shared memory, 128-byte rows, 128-byte swizzle, and their barriers. Rows and columns
-/// outside of the matrix are zero. A copy counts all of a box's bytes, those outside included.
-template <int kBuffers>
+/// outside of the matrix are zero. A copy counts all of a box's bytes, those outside included. kMore
+/// further barriers lie behind them, in what would be padding: where a member lies must not depend on whether
+/// a compiler reuses padding, because the host's says how large the struct is and the device's where things
+/// are.
+template <int kBuffers, int kMore = 0>
 struct SubtileRing {
   using State = PipelineState<kBuffers>;
   using Where = ptx::Where;
@@ -29,8 +38,9 @@ struct SubtileRing {
     bf16 element[64][64];  // [m][n]
   };
   Subtile buffer[kBuffers];
-  std::uint64_t full[kBuffers];   // the subtile has arrived; count 1, the loader
-  std::uint64_t empty[kBuffers];  // the buffer may be overwritten; count 1, a consumer's storing thread
+  std::uint64_t full[kBuffers];  // the subtile has arrived; count 1, the loader
+  // The buffer may be overwritten; count 1, a consumer's storing thread. The last kMore are others.
+  std::uint64_t empty[kBuffers + kMore];
 
   __device__ __forceinline__ void init() {
     for (int i = 0; i < kBuffers; ++i) {

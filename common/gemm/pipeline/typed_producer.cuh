@@ -21,11 +21,12 @@ struct NothingMore {
 };
 
 /// Loads all k-tiles of all tiles of the CTA into the ring; A is the type of the elements. One thread.
-/// more(stage, tile, k_tile) copies More::kBytes bytes more into the stage, with its full barrier.
+/// more(stage, tile, k_tile) copies More::kBytes bytes more into the stage, with its full barrier. Returns
+/// where the next k-tile would go.
 template <typename T, typename A, int kStages, typename More = NothingMore>
-__device__ __forceinline__ void produce_typed_tiles(Ring<T, kStages>& ring, const Shape& shape,
-                                                    const Raster& raster, const ptx::TensorMap* a_map,
-                                                    const ptx::TensorMap* b_map, const More& more = {}) {
+__device__ __forceinline__ PipelineState<kStages> produce_typed_tiles(
+    Ring<T, kStages>& ring, const Shape& shape, const Raster& raster, const ptx::TensorMap* a_map,
+    const ptx::TensorMap* b_map, const More& more = {}) {
   constexpr int kK = kRowBytes / static_cast<int>(sizeof(A));  // elements of a k-tile
   const TileGrid tiles = tile_grid<T>(shape);
   const int k_tiles = ceil_div(shape.k, kK);
@@ -43,6 +44,7 @@ __device__ __forceinline__ void produce_typed_tiles(Ring<T, kStages>& ring, cons
       fill.advance();
     }
   }
+  return fill;
 }
 
 }  // namespace gemm

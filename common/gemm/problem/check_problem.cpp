@@ -262,6 +262,14 @@ void check_types(const Variant& variant, const Types& types) {
     throw std::invalid_argument("the variant " + variant.name + " takes " + majors(own) +
                                 ", but the problem has " + majors(types) +
                                 ": step 40 has a variant for each layout");
+  if (types.are_mx() != own.are_mx())
+    throw std::invalid_argument(
+        "the variant " + variant.name + " takes " +
+        (own.are_mx()
+             ? "a ue8m0 scale for every 32 elements of K, but the problem has none: step 42 takes one "
+               "scale for each matrix"
+             : "no ue8m0 scales, but the problem has one for every 32 elements of K: step 77 takes "
+               "such scales"));
   if (types.have_blocks() && !own.have_blocks())
     throw std::invalid_argument(
         "the variant " + variant.name +
@@ -273,6 +281,17 @@ void check_types(const Variant& variant, const Types& types) {
 }
 
 void check_scales(const Problem& problem) {
+  if (problem.types.are_mx()) {
+    for (const auto& [operand, scales] :
+         {std::tuple{"A", problem.mx_scales_a}, std::tuple{"B", problem.mx_scales_b}}) {
+      const std::string of = std::string("the scales of ") + operand;
+      if (scales == nullptr) throw std::invalid_argument(of + " have the address null");
+      const std::uintptr_t past = reinterpret_cast<std::uintptr_t>(scales) % 16;
+      if (past != 0)
+        throw std::invalid_argument(of + " begin " + std::to_string(past) +
+                                    " bytes after a multiple of 16: their address must be a multiple of 16");
+    }
+  }
   if (!problem.types.have_blocks()) return;
   const auto [m, n, k] = problem.shape;
   const int blocks = ceil_div(k, kScaleBlock);

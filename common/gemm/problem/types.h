@@ -30,6 +30,27 @@ struct e4m3 {
 struct e5m2 {
   std::uint8_t bits;
 };
+/// 2 bits of exponent, 1 of fraction, up to 6; like the next two without infinities and NaN. In the lower
+/// bits.
+struct e2m1 {
+  std::uint8_t bits;
+};
+/// 2 bits of exponent, 3 of fraction, up to 7.5.
+struct e2m3 {
+  std::uint8_t bits;
+};
+/// 3 bits of exponent, 2 of fraction, up to 28.
+struct e3m2 {
+  std::uint8_t bits;
+};
+/// A scale: 8 bits of exponent and nothing else, 2^-127 to 2^127; all ones are NaN.
+struct ue8m0 {
+  std::uint8_t bits;
+};
+/// A scale: an e4m3 without a sign. The highest bit says nothing.
+struct ue4m3 {
+  std::uint8_t bits;
+};
 using int8 = std::int8_t;
 /// Two integers of 4 bits, -8 to 7, in one byte.
 struct int4x2 {
@@ -111,8 +132,10 @@ enum class Major { kK, kMn };
 enum class Scaling {
   kTensor,  // each operand, and D
   kBlocks,  // of A each 1 x 128 elements along K, of B each 128 x 128; D has none
+  kMx,      // of A and of B each 1 x 32 elements along K, a ue8m0; D has none
 };
 inline constexpr int kScaleBlock = 128;
+inline constexpr int kMxBlock = 32;
 
 /// Of the operands and of the result: what their elements are, and which way round the operands lie.
 struct Types {
@@ -139,6 +162,9 @@ struct Types {
   constexpr bool has_weights() const { return group > 0; }
   constexpr bool are_k_major() const { return major_a == Major::kK && major_b == Major::kK; }
   constexpr bool have_blocks() const { return scaling == Scaling::kBlocks; }
+  constexpr bool are_mx() const { return scaling == Scaling::kMx; }
+  /// Elements along K that share a scale; 0 where each matrix has one.
+  constexpr int scale_block() const { return have_blocks() ? kScaleBlock : are_mx() ? kMxBlock : 0; }
   /// Those of the main ladder, K-major.
   constexpr bool are_bf16() const { return *this == Types{}; }
 };
@@ -218,6 +244,24 @@ constexpr float to_float(e4m3 value) {
   if (magnitude == 0x7fu) return std::bit_cast<float>(0x7fc00000u);
   return narrow::with_sign((value.bits & 0x80u) != 0, narrow::widen<4, 3>(magnitude));
 }
+constexpr float to_float(e2m1 value) {
+  return narrow::with_sign((value.bits & 0x8u) != 0, narrow::widen<2, 1>(value.bits & 0x7u));
+}
+constexpr float to_float(e2m3 value) {
+  return narrow::with_sign((value.bits & 0x20u) != 0, narrow::widen<2, 3>(value.bits & 0x1fu));
+}
+constexpr float to_float(e3m2 value) {
+  return narrow::with_sign((value.bits & 0x20u) != 0, narrow::widen<3, 2>(value.bits & 0x1fu));
+}
+constexpr float to_float(ue8m0 value) {
+  if (value.bits == 0xffu) return std::bit_cast<float>(0x7fc00000u);
+  // 2^-127 is a subnormal binary32.
+  return value.bits == 0 ? std::bit_cast<float>(0x400000u)
+                         : std::bit_cast<float>(static_cast<std::uint32_t>(value.bits) << 23);
+}
+constexpr float to_float(ue4m3 value) {
+  return to_float(e4m3{static_cast<std::uint8_t>(value.bits & 0x7fu)});
+}
 /// What the tensor cores see.
 constexpr float to_float(tf32 value) {
   return std::bit_cast<float>(value.bits & 0xffffe000u);
@@ -234,8 +278,8 @@ constexpr float int4_to_float(std::uint32_t bits) {
 }
 
 // From binary32, rounded to nearest, ties to even. What is too large, infinity included, becomes the largest
-// number of its sign: `.satfinite`. A NaN stays one, all ones below the sign; as int8 it is 0, as
-// `cvt.rni.sat` has it.
+// number of its sign: `.satfinite`. A NaN stays one, all ones below the sign, which is the largest number of
+// a type without NaN; as int8 it is 0, as `cvt.rni.sat` has it.
 
 constexpr fp16 to_fp16(float value) {
   return {static_cast<std::uint16_t>(narrow::saturate<5, 10>(value, 0x7bff, 0x7fff))};
@@ -245,6 +289,15 @@ constexpr e4m3 to_e4m3(float value) {
 }
 constexpr e5m2 to_e5m2(float value) {
   return {static_cast<std::uint8_t>(narrow::saturate<5, 2>(value, 0x7b, 0x7f))};
+}
+constexpr e2m1 to_e2m1(float value) {
+  return {static_cast<std::uint8_t>(narrow::saturate<2, 1>(value, 0x7, 0x7))};
+}
+constexpr e2m3 to_e2m3(float value) {
+  return {static_cast<std::uint8_t>(narrow::saturate<2, 3>(value, 0x1f, 0x1f))};
+}
+constexpr e3m2 to_e3m2(float value) {
+  return {static_cast<std::uint8_t>(narrow::saturate<3, 2>(value, 0x1f, 0x1f))};
 }
 constexpr int8 to_int8(float value) {
   if (value != value) return 0;

@@ -64,6 +64,7 @@ __device__ __forceinline__ void store(const Gemm& gemm, std::uint32_t d, int til
   const int row = tile_row + thread;
   const std::uint32_t lanes = ptx::tensor_memory_address(d, static_cast<std::uint32_t>(thread) / 32 * 32, 0);
 #pragma unroll 1
+  // ANCHOR: store_rows
   for (int column = 0; column < T::kN; column += 32) {
     float values[32];
     ptx::tcgen05_ld_32x32b_x32(values, lanes + static_cast<std::uint32_t>(column));
@@ -77,6 +78,7 @@ __device__ __forceinline__ void store(const Gemm& gemm, std::uint32_t d, int til
                            ptx::cvt_rn_bf16x2_f32(values[i + 4], values[i + 5]),
                            ptx::cvt_rn_bf16x2_f32(values[i + 6], values[i + 7])};
       ptx::st_global(reinterpret_cast<uint4*>(gemm.d + offset(row, d_column, gemm.shape.n)), eight);
+      // ANCHOR_END: store_rows
     }
   }
 }

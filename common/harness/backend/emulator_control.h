@@ -69,4 +69,15 @@ struct EmulatorCounters {
 /// The counters since the last call, and resets them.
 EmulatorCounters take_emulator_counters();
 
+/// The barrier ledger of what has run, as text and for programs.
+struct EmulatorLedger {
+  std::string text;  // the roles, and a table
+  std::string json;  // the field "ledger" of docs/schemas/emulate.schema.json
+  bool empty = true;
+};
+
+/// What is launched until take_emulator_ledger() goes into a new ledger. Counts accesses, too.
+void begin_emulator_ledger();
+EmulatorLedger take_emulator_ledger();
+
 }  // namespace harness

@@ -23,8 +23,13 @@ void parallel_for(std::int64_t count, std::int64_t grain, const Body& body) {
   };
   const std::int64_t pieces = (count + grain - 1) / grain;
   const std::int64_t cores = std::max(1u, std::thread::hardware_concurrency());
-  std::vector<std::jthread> helpers;  // joined by their destructors
-  for (std::int64_t i = 1; i < std::min(cores, pieces); ++i) helpers.emplace_back(work);
+  struct Helpers {  // of std::jthread, which not every C++ library has yet, no more than this is needed
+    std::vector<std::thread> threads;
+    ~Helpers() {
+      for (std::thread& thread : threads) thread.join();
+    }
+  } helpers;
+  for (std::int64_t i = 1; i < std::min(cores, pieces); ++i) helpers.threads.emplace_back(work);
   work();
 }
 

@@ -5,16 +5,21 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "harness/backend/emulator_control.h"
 #include "harness/backend/name_groups.h"
 #include "harness/base/output.h"
 #include "harness/base/problem.h"
 #include "harness/cli/describe.h"
+#include "harness/cli/page_data.h"
 #include "harness/cli/side_by_side.h"
+#include "harness/record/report_parts.h"
+#include "harness/trace/trace_timeline.h"
 #include "harness/verify/check_plan.h"
 #include "harness/verify/groups.h"
 #include "harness/verify/workload/workload.h"
@@ -42,6 +47,67 @@ std::vector<std::string> patterns_of(const Options& options) {
   if (!options.suite.empty())
     return {"exact"};  // the most severe; after timing the random inputs are checked
   return {"exact", "normal", "uniform"};
+}
+
+const char* completion_name(Completion completion) {
+  if (completion == Completion::kEarliest) return "earliest";
+  return completion == Completion::kLatest ? "latest" : "random";
+}
+
+Schedule schedule_of(const Options& options) {
+  if (options.completion == "random") return {options.schedule_seed, Completion::kRandom};
+  return {options.schedule_seed,
+          options.completion == "earliest" ? Completion::kEarliest : Completion::kLatest};
+}
+
+/// A check, for the page about it.
+struct Told {
+  const Entry& entry;
+  gemm::Shape shape;
+  std::string pattern;
+  int launches;
+  int sms;
+  Schedule schedule;
+};
+
+/// Runs the check; where it is the first that breaks a rule or has a wrong result, and --html-data names a
+/// file, once more for that.
+CheckResult check_and_tell(const Options& options, const Told& told,
+                           const std::function<CheckResult()>& check) {
+  if (options.html_data.empty() || runs_beside()) return check();
+  const auto write = [&](const std::string& rule, const std::string& text) {
+    static bool is_written = false;
+    if (std::exchange(is_written, true)) return;
+    const gemm::Variant& variant = *resolved(told.entry, told.shape).variant;
+    const nlohmann::ordered_json about = {
+        {"step", told.entry.step->name},
+        {"variant", variant.name},
+        {"shape", to_string(told.shape)},
+        {"inputs", told.pattern},
+        {"launches", fmt::format("{}", told.launches)},
+        {"SMs", fmt::format("{}", told.sms)},
+        {"schedule",
+         fmt::format(
+             "seed {}, asynchronous operations complete {}", told.schedule.seed,
+             told.schedule.completion == Completion::kRandom
+                 ? "as the seed decides"
+                 : fmt::format("as {} as allowed",
+                               told.schedule.completion == Completion::kEarliest ? "early" : "late"))}};
+    write_page_data(
+        options.html_data, report_parts(rule, text, {}), about, [&] { check(); }, variant.tile.k,
+        [&](const TraceData& data) {
+          return about_trace(*told.entry.step, variant, told.shape, told.sms, data);
+        });
+  };
+  CheckResult result;
+  try {
+    result = check();
+  } catch (const EmulatorReport& report) {
+    write(report.rule(), report.what());
+    throw;
+  }
+  if (!result.ok) write("wrong-result", fmt::format("wrong result: {}\n{}", result.summary, result.report));
+  return result;
 }
 
 /// All checks of a run, one after the other.
@@ -97,7 +163,8 @@ class Checks {
   bool check(const Entry& entry, Workload& workload, const std::string& pattern) {
     const gemm::Shape shape = workload.gemm().shape;
     const gemm::Epilogue epilogue = epilogue_of(entry, options_.form.epilogue, entries_.size() == 1);
-    const CheckResult result = [&] {
+    const Told told{entry, shape, pattern, options_.relaunch, options_.sms, schedule_of(options_)};
+    const CheckResult result = check_and_tell(options_, told, [&] {
       const Progress progress(fmt::format("checking {} of {}: {} {}, {}, {}", ++number_, total_,
                                           entry.step->name, entry.variant->name, pattern, to_string(shape)));
       const gemm::Variant& variant = *resolved(entry, shape).variant;
@@ -108,7 +175,7 @@ class Checks {
       for (int i = 0; i < options_.relaunch; ++i) launcher(nullptr);
       synchronize();
       return workload.check(variant.tile, epilogue);
-    }();
+    });
     print(entry, epilogue, result);
     record_.push_back({{"step", entry.step->name},
                        {"variant", entry.variant->name},
@@ -155,11 +222,6 @@ class Checks {
   std::size_t variant_width_ = 0;
 };
 
-const char* completion_name(Completion completion) {
-  if (completion == Completion::kEarliest) return "earliest";
-  return completion == Completion::kLatest ? "latest" : "random";
-}
-
 /// "seeds 1 to 4, earliest, latest"
 std::string describe(const std::vector<Schedule>& schedules) {
   std::vector<std::uint64_t> seeds;
@@ -181,7 +243,7 @@ std::string describe(const std::vector<Schedule>& schedules) {
 class PlannedCheck {
  public:
   PlannedCheck(const Entry& entry, const Options& options, int sms, bool brief)
-      : entry_(entry), options_(options), brief_(brief) {
+      : entry_(entry), options_(options) {
     cases_ = plan_check(*entry.step, *entry.variant, options.schedule_seed, options.quick);
     if (brief) cases_ = plan_brief_check(*entry.step, *entry.variant, options.schedule_seed, options.quick);
     for (CheckCase& one : cases_) {
@@ -191,33 +253,22 @@ class PlannedCheck {
         one.in_place = options.form.in_place;
         one.c_pitch = one.aux_pitch = 0;
       }
-      if (options.completion == "random") continue;
-      const bool earliest = options.completion == "earliest";
-      one.schedules = {{options.schedule_seed, earliest ? Completion::kEarliest : Completion::kLatest}};
+      if (options.completion != "random") one.schedules = {schedule_of(options)};
     }
   }
 
   std::size_t count() const { return cases_.size(); }
 
   bool run(std::size_t i, nlohmann::json& record) const {
-    // GELU and SiLU of the exact pattern's large integers are these integers, or 0.
-    const bool exact = is_exact(Pattern::kExact, cases_[i].epilogue);
-    std::vector<std::string> patterns{exact ? "exact" : "normal"};
-    if (i == 0 && !brief_)
-      patterns = exact ? std::vector<std::string>{"exact", "normal", "uniform"}
-                       : std::vector<std::string>{"normal", "uniform", "exact"};
-    if (!options_.pattern.empty()) patterns = {options_.pattern};
+    std::vector<CheckInputs> inputs = cases_[i].inputs;
+    if (!options_.pattern.empty()) inputs = {{parse_pattern(options_.pattern), cases_[i].schedules.size()}};
     const bool has_epilogue = entry_.variant->epilogues.source || !cases_[i].epilogue.is_plain();
     fmt::print("{}\n", fitted(fmt::format("{} {}, {}: {}{}{}", entry_.step->name, entry_.variant->name,
                                           harness::to_string(cases_[i].shape), cases_[i].why,
                                           has_epilogue ? "; " + harness::to_string(cases_[i].epilogue) : "",
                                           cases_[i].in_place ? ", D in place of C" : pitches(cases_[i]))));
-    for (const std::string& pattern : patterns) {
-      // Another schedule finds another bug, other values do not.
-      const bool all = pattern == patterns.front();
-      if (!run(cases_[i], pattern, all ? cases_[i].schedules.size() : 1, record)) return false;
-    }
-    return true;
+    return std::all_of(inputs.begin(), inputs.end(),
+                       [&](const CheckInputs& one) { return run(cases_[i], one, record); });
   }
 
  private:
@@ -226,39 +277,54 @@ class PlannedCheck {
            (one.aux_pitch > 0 ? fmt::format(", rows of the auxiliary tensor {} apart", one.aux_pitch) : "");
   }
 
-  bool run(const CheckCase& one, const std::string& pattern, std::size_t schedules,
-           nlohmann::json& record) const {
+  bool run(const CheckCase& one, const CheckInputs& inputs, nlohmann::json& record) const {
+    const std::string pattern = to_string(inputs.pattern);
+    std::vector<Schedule> schedules = one.schedules;
+    schedules.resize(std::min(schedules.size(), inputs.schedules));
+    // The same seed: it also decides how far off an approximation is.
+    if (inputs.same_bits && options_.completion == "random")
+      schedules.push_back({schedules.front().seed, Completion::kLatest});
     const auto begin = std::chrono::steady_clock::now();
-    ProblemForm form = options_.form;
-    form.epilogue = one.epilogue;
-    form.in_place = one.in_place;
-    if (one.c_pitch > 0) form.c_pitch = one.c_pitch;
-    if (one.aux_pitch > 0) form.aux_pitch = one.aux_pitch;
-    form.has_bias = false;  // this epilogue's alone
-    form.has_source = entry_.variant->epilogues.source;
-    form.types = entry_.variant->types;
-    form.groups = one.groups;
-    form.capacity = one.capacity;
-    form.placement = one.placement;
-    form.device_only = one.device_only;
-    Workload workload(one.shape, parse_pattern(pattern), options_.seed, form);
+    Workload workload(one.shape, inputs.pattern, options_.seed, form_of(one, *entry_.variant, options_.form));
     CheckResult result;
     std::vector<Schedule> done;
-    for (std::size_t i = 0; i < schedules; ++i) {
+    std::uint64_t bits = 0;
+    for (std::size_t i = 0; i < schedules.size(); ++i) {
       const Progress progress(fmt::format("checking {} {}, {}, {}: schedule {} of {}", entry_.step->name,
                                           entry_.variant->name, harness::to_string(one.shape), pattern, i + 1,
-                                          schedules));
-      done.push_back(one.schedules[i]);
+                                          schedules.size()));
+      done.push_back(schedules[i]);
       control_emulator({.schedule_seed = done.back().seed,
                         .completion = done.back().completion,
                         .sm_count = one.sms,
                         .launch_seconds = 60});
-      result = check(workload, std::max(one.launches, options_.relaunch));
+      const int launches = std::max(one.launches, options_.relaunch);
+      result = check_and_tell(options_, {entry_, one.shape, pattern, launches, one.sms, done.back()},
+                              [&] { return check(workload, launches); });
       if (!result.ok) break;
+      const std::uint64_t now = inputs.same_bits ? workload.hash_of_results() : 0;
+      if (i == 0) bits = now;
+      if (now != bits) {
+        result = other_bits(schedules[i]);
+        break;
+      }
     }
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
     print(one, pattern, result, done, seconds.count(), record);
     return result.ok;
+  }
+
+  static CheckResult other_bits(const Schedule& schedule) {
+    return {.ok = false,
+            .report = fmt::format(
+                "wrong: every run must give the same bits, because the chapter promises a fixed order of all "
+                "additions. Both runs are within the bound, but their last bits differ: something is added "
+                "in the order in which CTAs, warps or copies finish. The other run has seed {} and {} "
+                "completion.\n",
+                schedule.seed, completion_name(Completion::kRandom)),
+            .summary = fmt::format("failed {}: other bits than with {} completion", kOtherBits,
+                                   completion_name(Completion::kRandom)),
+            .failed = {kOtherBits}};
   }
 
   CheckResult check(Workload& workload, int launches) const {
@@ -293,7 +359,6 @@ class PlannedCheck {
 
   Entry entry_;
   const Options& options_;
-  bool brief_;
   std::vector<CheckCase> cases_;
 };
 

@@ -23,8 +23,11 @@ Examples
   tools/run 03 4096 --time --variant all  race its variants against cuBLASLt
   tools/run 02 128 --counters --backend emulator
                                           bytes, bank conflicts by source line
+  tools/run 11 --ledger                   who arrives at each barrier, who waits, and what it orders
   tools/run 03 4096 --budget              what limits this variant
+  tools/run 11 --check --html page.html   if a rule is broken: a page about it
   tools/run 11 --trace out.json           which role waits for which, for Perfetto
+  tools/run 11 --explore                  every schedule of one tile that differs in an order that matters
   tools/run 30 1000x520x264 --beta -2     D = A B^T - 2 C
   tools/run 52 300x512x128 --groups 40:zipf
                                           300 rows in 40 groups, each with its own B
@@ -73,15 +76,20 @@ void add_options(CLI::App& app, Options& options) {
   app.add_flag("--inject-faults", options.inject_faults,
                "Damage a correct result, at a shape of this action's own, in every way that the verifier "
                "must notice, and check that it does");
-  app.add_option(
-         "--pattern", options.pattern,
-         "Inputs: exact, normal, uniform, identity, arange (default: exact, normal and uniform in turn)")
+  app.add_option("--pattern", options.pattern,
+                 "Inputs: exact, normal, uniform, identity, arange, special (default: exact, normal and "
+                 "uniform in turn)")
       ->check(name_problem);
   app.add_option("--seed", options.seed, "Seed of the inputs")->capture_default_str()->check(seed_problem);
   app.add_option("--relaunch", options.relaunch, "Launch this many times back to back before checking")
       ->capture_default_str()
       ->check(CLI::Range(1, 1000000));
   app.add_option("--json", options.json, "Write the record of the run to this file")->check(file_problem);
+  app.add_option("--html-data", options.html_data,
+                 "Where a rule is broken or a result is wrong: write the report and what led to it to this "
+                 "file as JSON, of which "
+                 "tools/run --html FILE makes a page (emulator)")
+      ->check(file_problem);
   add_trace_options(app, options.trace);
   auto* epilogue =
       app.add_option_group("Epilogue (steps 30 and later): D = activation(alpha A B^T + beta C + bias)");
@@ -140,7 +148,10 @@ void add_options(CLI::App& app, Options& options) {
   timing->add_option("--rounds", options.rounds, "Number of rounds; with 0, until the medians are stable")
       ->capture_default_str()
       ->check(CLI::Range(0, 100000));
-  timing->add_option("--seconds", options.seconds, "Time budget for each shape and mode")
+  timing
+      ->add_option(
+          "--seconds", options.seconds,
+          "Time budget for each shape and mode; with --explore, of the search (there 300 by default)")
       ->capture_default_str()
       ->check(seconds_problem);
   timing->add_flag("--autotune", options.autotune,
@@ -153,6 +164,9 @@ void add_options(CLI::App& app, Options& options) {
   auto* emulator = app.add_option_group("Emulator");
   emulator->add_flag("--counters", options.counters,
                      "Count bytes, sectors, bank conflicts and instructions by source line");
+  emulator->add_flag("--ledger", options.ledger,
+                     "Print the barrier ledger of one launch: who arrives at each barrier, who waits, and "
+                     "which bytes it orders; --json FILE writes it for programs");
   emulator
       ->add_option("--schedule-seed", options.schedule_seed,
                    "Seed of the scheduler and of the asynchronous completion")
@@ -168,6 +182,35 @@ void add_options(CLI::App& app, Options& options) {
                    "The lane that elect.sync chooses: any (the seed decides) or lowest (as on Hopper GPUs)")
       ->capture_default_str()
       ->check(CLI::IsMember({"any", "lowest"}));
+  emulator->add_flag(
+      "--explore", options.explore,
+      "Run every schedule that differs from the others in an order that matters, at one tile of five "
+      "k-tiles unless a shape is given, and print the shortest one that fails");
+  emulator->add_flag(
+      "--shrink", options.shrink,
+      "Run the schedule that --schedule-seed and --completion say; if it fails, leave out what the "
+      "failure does not need");
+  emulator
+      ->add_option("--schedule", options.schedule_file,
+                   "The file for the failing schedule that --explore or --shrink has found (default: "
+                   "failing.schedule, in build/ if there is one)")
+      ->check(file_problem);
+  emulator->add_option("--replay", options.replay, "Walk through the schedule in this file, step by step")
+      ->check(file_problem);
+  emulator
+      ->add_option(
+          "--events", options.events,
+          "With --replay: write what happens to each mbarrier to this file, one JSON object per line")
+      ->check(file_problem)
+      ->needs("--replay");
+  emulator->add_flag("--necessary", options.necessary,
+                     "Leave out each statement that orders something (waits, arrivals, fences, barriers) in "
+                     "turn, and say what is broken without it; --json FILE writes it for programs");
+  emulator
+      ->add_option("--without", options.without,
+                   "Leave out the statement at this FILE:LINE in every thread; if several are there, "
+                   "'FILE:LINE mbarrier_arrive(empty)' names one of them")
+      ->check(name_problem);
   emulator->add_option("--sms", options.sms, "Number of SMs")
       ->capture_default_str()
       ->check(CLI::Range(1, 1024));
@@ -202,8 +245,10 @@ void refuse_conflicts(const CLI::App& app) {
                                          "--inject-faults", "--trace", "--json",   "--autotune"};
   const std::vector<const char*> inputs{"--pattern", "--seed", "--relaunch"};
   const std::vector<const char*> timing{"--mode", "--rounds", "--seconds", "--quick", "--no-baselines"};
-  const std::vector<const char*> emulator{"--counters", "--schedule-seed", "--completion", "--elect",
-                                          "--sms",      "--allow",         "--strict"};
+  const std::vector<const char*> exploring{"--explore", "--shrink", "--replay"};
+  const std::vector<const char*> emulator{
+      "--counters", "--schedule-seed", "--completion", "--elect",    "--sms",       "--allow",  "--strict",
+      "--explore",  "--shrink",        "--replay",     "--schedule", "--necessary", "--without"};
   const auto refuse = [&given](const char* action, const std::vector<const char*>& flags) {
     for (const char* flag : flags) {
       if (std::strcmp(action, flag) != 0 && given(action) && given(flag))
@@ -211,6 +256,21 @@ void refuse_conflicts(const CLI::App& app) {
     }
   };
   refuse("--check", {"--time"});
+  for (const char* action : exploring) {
+    refuse(action, exploring);
+    refuse(action,
+           {"--ledger", "--time", "--inject-faults", "--trace", "--json", "--autotune", "--relaunch",
+            "--counters", "--suite", "--population", "--mode", "--rounds", "--quick", "--no-baselines"});
+  }
+  refuse("--necessary",
+         {"--check",      "--time",     "--budget",   "--list",     "--describe",      "--inject-faults",
+          "--trace",      "--autotune", "--relaunch", "--counters", "--ledger",        "--suite",
+          "--population", "--explore",  "--shrink",   "--replay",   "--schedule-seed", "--completion",
+          "--sms",        "--pattern",  "--seed",     "--groups",   "--without",       "--html-data"});
+  for (const char* action : {"--explore", "--replay"}) refuse(action, {"--schedule-seed", "--completion"});
+  refuse("--replay", {"--schedule", "--seconds"});
+  refuse("--ledger", {"--check", "--time", "--budget", "--list", "--describe", "--inject-faults", "--trace",
+                      "--autotune", "--counters", "--pattern", "--relaunch", "--suite", "--population"});
   for (const char* action : {"--inject-faults", "--trace"}) {
     refuse(action, actions);
     refuse(action, inputs);
@@ -223,6 +283,8 @@ void refuse_conflicts(const CLI::App& app) {
     refuse(action, timing);
     refuse(action, emulator);
   }
+  refuse("--html-data", {"--time", "--budget", "--list", "--describe", "--inject-faults", "--trace",
+                         "--autotune", "--counters"});
   for (const char* action : {"--list", "--describe"})
     refuse(action, {"--variant", "--suite", "--population", "--by-arithmetic"});
   refuse("--autotune", {"--by-arithmetic"});

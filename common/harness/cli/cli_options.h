@@ -24,6 +24,7 @@ struct Options {
   bool describe = false;
   bool inject_faults = false;
   bool counters = false;
+  bool ledger = false;
   bool quick = false;
   bool no_baselines = false;
   std::string suite;   // "" for none, "public" or "deepgemm"
@@ -34,6 +35,7 @@ struct Options {
   int rounds = 0;
   double seconds = 10;
   std::string json;
+  std::string html_data;
   double alpha = 1;  // of the epilogue, where one is asked for
   double beta = 0;
   std::string bias = "none";
@@ -55,6 +57,13 @@ struct Options {
   int sms = 4;
   std::vector<std::string> allow;   // rules of this course's own, switched off
   std::vector<std::string> strict;  // and on
+  bool explore = false;
+  bool shrink = false;
+  std::string replay;
+  std::string schedule_file;
+  std::string events;
+  bool necessary = false;
+  std::string without;
 };
 
 /// Declares them.

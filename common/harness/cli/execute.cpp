@@ -17,6 +17,9 @@
 #include "harness/base/problem.h"
 #include "harness/cli/check.h"
 #include "harness/cli/describe.h"
+#include "harness/cli/explore.h"
+#include "harness/cli/ledger.h"
+#include "harness/cli/necessary.h"
 #include "harness/cli/race.h"
 #include "harness/predict/budget.h"
 #include "harness/timing/surprises.h"
@@ -24,6 +27,7 @@
 #include "harness/verify/epilogue/epilogue.h"
 #include "harness/verify/groups.h"
 #include "harness/verify/injected_faults.h"
+#include "harness/verify/necessary.h"
 #include "harness/verify/types/typed.h"
 #include "harness/verify/workload/workload.h"
 
@@ -56,8 +60,10 @@ void choose_epilogue(const std::vector<Entry>& entries, Options& options, const 
                   [&](const Entry& one) { return one.step->epilogue == shown; }))
     epilogue = shown;
   const bool alone = entries.size() == 1;
+  if (!std::any_of(entries.begin(), entries.end(),
+                   [](const Entry& one) { return one.variant->epilogues.source; }))
+    epilogue.beta = 0;
   choose_fixed(entries, options.form);
-  if (alone && !entries.front().variant->epilogues.source) epilogue.beta = 0;
   if (given("--alpha")) epilogue.alpha = static_cast<float>(options.alpha);
   if (given("--beta")) epilogue.beta = static_cast<float>(options.beta);
   if (given("--bias")) epilogue.bias = parse_bias(options.bias);
@@ -180,8 +186,9 @@ void check_memory(const gemm::Shape& shape, ProblemForm form, const Options& opt
 
 void apply_emulator_options(const Options& options, const DeviceInfo& device, const CLI::App& app) {
   if (!device.is_emulator) {
-    for (const char* flag : {"--counters", "--schedule-seed", "--completion", "--elect", "--sms", "--allow",
-                             "--strict", "--trace-ctas-per-sm"}) {
+    for (const char* flag : {"--counters", "--ledger", "--schedule-seed", "--completion", "--elect", "--sms",
+                             "--allow", "--strict", "--trace-ctas-per-sm", "--explore", "--shrink",
+                             "--replay", "--schedule", "--html-data", "--necessary", "--without"}) {
       if (app.get_option(flag)->count() > 0)
         throw Error(
             fmt::format("{} belongs to the emulator, but this program was built for the GPU: use tools/run "
@@ -255,7 +262,8 @@ void refuse_impossible(const std::vector<Entry>& entries, const std::vector<gemm
     throw Error("--suite needs a GPU: its shapes are too large for the emulator");
   if (options.population > 0 && device.is_emulator)
     throw Error("--population needs a GPU: its shapes are too large for the emulator");
-  if (!options.json.empty()) check_writable(options.json);
+  for (const std::string& file : {options.json, options.html_data})
+    if (!file.empty()) check_writable(file);
   for (const Entry& entry : entries) check_device(*entry.step, device);
   for (const gemm::Shape& shape : shapes) check_memory(shape, options.form, options, device);
   if (!options.pattern.empty()) parse_pattern(options.pattern);
@@ -302,8 +310,9 @@ int execute(const Selection& selection, Options options, const CLI::App& app) {
     throw Error(fmt::format(
         "--inject-faults uses a shape of its own, to which every kind of damage applies: leave out {}",
         to_string(shapes.front())));
-  if (shapes.empty() && !options.trace.path.empty())
+  if (shapes.empty() && (options.ledger || !options.trace.path.empty()))
     shapes.push_back(trace_shape(*entries.front().variant, options.sms, device.is_emulator));
+  if (shapes.empty() && explores(options)) shapes.push_back(explored_shape(*entries.front().variant));
   // Without a shape the emulator checks what exercises each variant.
   check_groups(entries, shapes, options);
   const bool planned = shapes.empty() && device.is_emulator && !options.budget && !options.counters;
@@ -318,17 +327,31 @@ int execute(const Selection& selection, Options options, const CLI::App& app) {
   refuse_impossible(entries, shapes, options, device);
   const bool time =
       options.time || (!options.check && !options.inject_faults && !options.counters && !device.is_emulator);
-  if (!time && !options.autotune) refuse_timing_options(app, device, planned);
+  if (!time && !options.autotune && !explores(options) && !options.necessary)
+    refuse_timing_options(app, device, planned);
   if (time && options.form.types.has_weights()) options.form.types.rounds_weights = true;
   if (time) refuse_several_types(entries);
   if (time) refuse_several_tensors(entries);
   if (time && !options.time) options.quick = true;
   options.form.saturates = !time;  // what is raced can be right in every contestant
 
+  if (!options.without.empty()) {
+    if (entries.size() != 1) throw Error("--without is for one variant of one step; name one");
+    leave_out_named(ordering_statements(*entries.front().step, *entries.front().variant), options.without);
+    apply_emulator_options(options, device, app);
+  }
   print_header(device_info());  // with the number of SMs that was asked for
+  if (options.necessary) return run_necessary(entries, options, app.get_option("--seconds")->count() > 0);
   if (!options.trace.path.empty()) return trace_entry(entries, shapes, options);
+  if (options.ledger) {
+    if (entries.size() != 1 || shapes.size() != 1)
+      throw Error("--ledger is for one variant of one step at one shape; name one of each");
+    return run_ledger(*entries.front().step, *entries.front().variant, shapes.front(), options);
+  }
   if (options.autotune) autotune(entries, shapes, options, device);
   if (options.inject_faults) return inject_all(entries);
+  if (explores(options))
+    return run_exploration(entries, shapes, options, app.get_option("--seconds")->count() > 0);
 
   if (options.population > 0) {  // every contestant is verified after its launches
     time_population(entries.front(), shapes, options, device);

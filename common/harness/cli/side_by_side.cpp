@@ -24,6 +24,8 @@
 namespace harness {
 namespace {
 
+bool is_beside = false;
+
 enum State : int { kOpen, kTaken, kDone, kFailed };
 
 struct FileCloser {
@@ -74,6 +76,7 @@ using Job = std::function<bool(std::size_t, nlohmann::json&)>;
 
 /// What another process does: jobs from the last to the first. Their output and record go to their files.
 [[noreturn]] void work(const States& states, const std::vector<File>& files, const Job& job) {
+  is_beside = true;
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   const int nowhere = open("/dev/null", O_WRONLY);
   dup2(nowhere, STDERR_FILENO);  // who fails is called again in the first process
@@ -155,6 +158,10 @@ bool run_side_by_side(std::size_t count, std::size_t processes, const Job& job,
     for (const nlohmann::json& one : done["record"]) record.push_back(one);
   }
   return ok;
+}
+
+bool runs_beside() {
+  return is_beside;
 }
 
 std::size_t side_by_side_processes() {

@@ -17,6 +17,9 @@ bool run_side_by_side(std::size_t count, std::size_t processes,
                       const std::function<bool(std::size_t, nlohmann::json&)>& job,
                       const std::function<std::size_t(std::size_t)>& after_failure, nlohmann::json& record);
 
+/// Whether this is one of the other processes.
+bool runs_beside();
+
 /// As many processes as there are cores, and no more than 8.
 std::size_t side_by_side_processes();
 

@@ -3,10 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "gemm/problem/gemm.h"
+#include "harness/verify/epilogue/epilogue.h"
 #include "harness/verify/groups.h"
+#include "harness/verify/workload/workload.h"
 
 namespace harness {
 namespace {
@@ -26,8 +29,13 @@ constexpr int kFewMaskedGroups = 3;
 constexpr std::size_t kManyMaskedCases = 3;
 constexpr std::size_t kRelaunchedCases = 2;  // with other counts
 constexpr int kMoreThanLanes = 35;           // k-tiles
+constexpr int kSummedTiles = 70;             // whose partials a thread does not read all at once
 constexpr int kBeyond16Bits = 1 << 16;       // rows or columns
 constexpr int kMostTilesBeyond = 600;
+constexpr std::int64_t kLeastPartials =
+    std::int64_t{64} * 8 * 4;  // bytes of the smallest tile's partials; counters take less
+constexpr double kMostCutProducts = 4e8;
+constexpr std::size_t kOneOfCuts = 5;
 constexpr int kSeeds = 4;
 constexpr std::size_t kManyVariants = 10;
 
@@ -84,6 +92,12 @@ gemm::Shape shape_of(const gemm::Step& step, const gemm::TileShape& tile, const 
           ragged(tiles.k, tile.k, step.contract.k_multiple)};
 }
 
+/// Many tiles along the extent that an epilogue sums over, and one along the others.
+gemm::Shape long_sum(const gemm::Step& step, const gemm::Variant& variant) {
+  const bool over_rows = variant.epilogues.reduction == gemm::Reduction::kColumnSums;
+  return shape_of(step, variant.tile, over_rows ? Tiles{kSummedTiles, 1, 1} : Tiles{1, kSummedTiles, 1});
+}
+
 void set_sms(int sms) {
   control_emulator({.sm_count = sms});
 }
@@ -106,8 +120,7 @@ std::string describe(const gemm::Variant& variant, const CheckFacts& facts, int 
   text += fmt::format(", {} k-tile{}", facts.k_tiles, facts.k_tiles == 1 ? "" : "s");
   if (variant.stages > 1) text += fmt::format(" through {} stages", variant.stages);
   if (facts.splits && variant.busiest_tiles) text += ", some tiles split along K";
-  if (facts.splits && launches > 1)
-    text += variant.busiest_tiles ? ", launched twice" : ", launched twice on one workspace";
+  if (launches > 1) text += variant.busiest_tiles ? ", launched twice" : ", launched twice on one workspace";
   return text;
 }
 
@@ -170,6 +183,52 @@ bool find_cut(const gemm::Step& step, const gemm::Variant& variant, int cluster,
   return false;
 }
 
+/// A variant that cuts tiles along K, beside whole ones, at this shape and on so many SMs.
+struct Cut {
+  const gemm::Variant* variant;
+  gemm::Shape shape;
+  int sms;
+};
+
+/// The smallest such shape of each variant that cuts tiles at one that is quickly checked; the first variant
+/// apart.
+std::vector<Cut> find_cuts(const gemm::Step& step) {
+  std::vector<Cut> found;
+  for (std::size_t i = 1; i < step.variants.size(); ++i) {
+    const gemm::Variant& variant = step.variants[i];
+    if (variant.workspace_bytes == nullptr) continue;
+    Cut best{&variant, {}, 0};
+    double least = kMostCutProducts;
+    for (const int sms : {2, 3, 4}) {
+      set_sms(sms);
+      for (const auto& [m, n] : {std::pair{3, 1}, std::pair{5, 1}, std::pair{7, 1}, std::pair{5, 2}}) {
+        for (const int k_tiles : {17, 37, 55, 83}) {
+          const gemm::Shape shape = shape_of(step, variant.tile, {m, n, k_tiles});
+          const double products = static_cast<double>(shape.m) * shape.n * shape.k;
+          if (products >= least) continue;
+          const CheckFacts facts = check_facts(variant, shape);
+          if (!facts.splits || facts.tiles() <= facts.ctas) continue;
+          best = {&variant, shape, sms};
+          least = products;
+        }
+      }
+    }
+    if (best.sms > 0) found.push_back(best);
+  }
+  return found;
+}
+
+/// Of those one in kOneOfCuts: they are tiles of one kernel.
+const Cut* cut_of(const gemm::Step& step, const gemm::Variant& variant) {
+  static std::map<const gemm::Step*, std::vector<Cut>> cuts_of;
+  auto known = cuts_of.find(&step);
+  if (known == cuts_of.end()) known = cuts_of.emplace(&step, find_cuts(step)).first;
+  for (std::size_t i = 0; i < known->second.size(); i += kOneOfCuts) {
+    if (known->second[i].variant == &variant) return &known->second[i];
+  }
+  return nullptr;
+}
+
 constexpr int kBitsOfMaskPitch = 128;  // bits that the pitch of a mask is a multiple of
 
 /// More than `columns` elements of bf16, in whole vectors of 16 bytes.
@@ -209,7 +268,7 @@ void use_epilogues(const gemm::Variant& variant, std::vector<CheckCase>& cases) 
     const Use& use = kUses[i % std::size(kUses)];
     cases[i].epilogue.alpha = variant.epilogues.alpha ? use.alpha : 1;
     cases[i].epilogue.beta = use.beta;
-    cases[i].in_place = use.in_place;
+    cases[i].in_place = use.in_place && variant.types.d == gemm::Type::kBf16;
     if (use.wider) cases[i].c_pitch = wider(cases[i].shape.n);
   }
 }
@@ -322,10 +381,53 @@ CheckCase case_at(const gemm::Variant& variant, const gemm::Shape& shape, int sm
   set_sms(sms);
   const CheckFacts facts = check_facts(variant, shape);
   const int launches = facts.workspace && !once ? 2 : 1;
-  return {shape, sms, std::move(schedules), describe(variant, facts, sms, launches), launches};
+  CheckCase one{shape, sms, std::move(schedules), describe(variant, facts, sms, launches), launches};
+  one.adds_parts = facts.workspace;
+  return one;
+}
+
+/// What the cases are run with. GELU and SiLU of the exact pattern's large integers are these integers, or 0.
+void use_inputs(const gemm::Variant& variant, bool brief, std::vector<CheckCase>& cases) {
+  const bool sums = gemm::is_sum(variant.epilogues.reduction);
+  // What only another tile or schedule is makes nothing else of a NaN.
+  const gemm::EpilogueSupport& support = variant.epilogues;
+  const bool treats_numbers = support.fixed || !support.activations.empty() || support.source ||
+                              support.reduction != gemm::Reduction::kNone ||
+                              support.auxiliary != gemm::Auxiliary::kNone || !variant.types.are_bf16();
+  bool has_parts = false;
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    CheckCase& one = cases[i];
+    const bool exact = is_exact(Pattern::kExact, one.epilogue);
+    // Sums of an epilogue without a workspace are added in the order in which CTAs finish.
+    const CheckInputs rounded{Pattern::kNormal, 1, !sums || one.adds_parts};
+    one.inputs = {{exact ? Pattern::kExact : Pattern::kNormal, one.schedules.size()}};
+    if (i == 0 && !brief) {
+      one.inputs.push_back(exact ? rounded : CheckInputs{Pattern::kUniform});
+      one.inputs.push_back({exact ? Pattern::kUniform : Pattern::kExact});
+    } else if (exact && one.adds_parts && !has_parts && (!brief || sums)) {
+      one.inputs.push_back(rounded);
+    }
+    has_parts = has_parts || one.adds_parts;
+    if (i == 0 && (!brief || treats_numbers)) one.inputs.push_back({Pattern::kSpecial});
+  }
 }
 
 }  // namespace
+
+ProblemForm form_of(const CheckCase& one, const gemm::Variant& variant, ProblemForm form) {
+  form.epilogue = one.epilogue;
+  form.in_place = one.in_place;
+  if (one.c_pitch > 0) form.c_pitch = one.c_pitch;
+  if (one.aux_pitch > 0) form.aux_pitch = one.aux_pitch;
+  form.has_bias = false;  // this epilogue's alone
+  form.has_source = variant.epilogues.source;
+  form.types = variant.types;
+  form.groups = one.groups;
+  form.capacity = one.capacity;
+  form.placement = one.placement;
+  form.device_only = one.device_only;
+  return form;
+}
 
 CheckFacts check_facts(const gemm::Variant& variant, const gemm::Shape& shape) {
   const gemm::TileShape& tile = variant.tile;
@@ -338,8 +440,9 @@ CheckFacts check_facts(const gemm::Variant& variant, const gemm::Shape& shape) {
   facts.ctas = static_cast<std::int64_t>(launch.grid.count());
   facts.cluster = static_cast<int>(launch.cluster.count());
   facts.persistent = static_cast<std::int64_t>(many.grid.count()) < std::int64_t{kManyTiles} * kManyTiles;
-  facts.workspace = variant.workspace_bytes != nullptr && variant.workspace_bytes(shape) > 0;
-  facts.splits = facts.workspace && !gemm::is_sum(variant.epilogues.reduction);
+  const std::int64_t workspace = variant.workspace_bytes == nullptr ? 0 : variant.workspace_bytes(shape);
+  facts.workspace = workspace > 0;
+  facts.splits = workspace >= kLeastPartials && !gemm::is_sum(variant.epilogues.reduction);
   return facts;
 }
 
@@ -383,12 +486,18 @@ std::vector<CheckCase> plan_brief_check(const gemm::Step& step, const gemm::Vari
   if (variant.epilogues.reduction != gemm::Reduction::kNone)
     cases.push_back(
         case_at(variant, smallest(step), sms, quick ? one_schedule : schedules_of(seed, Depth::kAll)));
+  if (gemm::is_sum(variant.epilogues.reduction))
+    cases.push_back(case_at(variant, long_sum(step, variant), sms, one_schedule));
+  if (is_one_of_many) {
+    if (const Cut* cut = cut_of(step, variant))
+      cases.push_back(case_at(variant, cut->shape, cut->sms, one_schedule));
+  }
   // The first of the largest tiles with a K so long that a model cuts tiles along it, too.
   const auto area = [](const gemm::Variant& one) { return one.tile.m * one.tile.n; };
   const auto largest =
       std::max_element(step.variants.begin(), step.variants.end(),
                        [&](const gemm::Variant& a, const gemm::Variant& b) { return area(a) < area(b); });
-  if (variant.workspace_bytes != nullptr && variant.name == largest->name) {
+  if (!is_one_of_many && variant.workspace_bytes != nullptr && variant.name == largest->name) {
     const int few_sms = kSmsOfPersistent * first.cluster;
     set_sms(few_sms);
     const gemm::Shape deep = shape_of(step, variant.tile, {3, 1, kMostKTiles});
@@ -402,6 +511,7 @@ std::vector<CheckCase> plan_brief_check(const gemm::Step& step, const gemm::Vari
   for (CheckCase& one : cases) one.shape = fitting_shape(variant, one.shape);
   use_epilogues(variant, cases);
   use_groups(step, variant, cases);
+  use_inputs(variant, true, cases);
   return cases;
 }
 
@@ -477,6 +587,7 @@ std::vector<CheckCase> plan_check(const gemm::Step& step, const gemm::Variant& v
   add(nearly(step, variant), sms, Depth::kOne);
   // What lies outside of D is most of the tile, and larger than what lies inside.
   if (variant.epilogues.reduction != gemm::Reduction::kNone) add(smallest(step), sms, Depth::kAll);
+  if (gemm::is_sum(variant.epilogues.reduction)) add(long_sum(step, variant), sms, Depth::kOne);
   // A tile with more k-tiles than a warp has lanes: some kernels hold in each lane what belongs to one.
   add(shape_of(step, variant.tile, {1, 1, kMoreThanLanes}), sms, Depth::kOne);
   // The smallest K of the contract; the last tiles and k-tile barely begun.
@@ -508,6 +619,7 @@ std::vector<CheckCase> plan_check(const gemm::Step& step, const gemm::Variant& v
     if (one.shape == filled) one.aux_pitch = 0;
   }
   use_groups(step, variant, cases);
+  use_inputs(variant, false, cases);
   return cases;
 }
 

@@ -9,6 +9,7 @@
 
 #include "gemm/problem/step.h"
 #include "harness/backend/emulator_control.h"
+#include "harness/verify/inputs/input_value.h"
 
 namespace harness {
 
@@ -16,6 +17,13 @@ struct Schedule {
   std::uint64_t seed = 1;
   Completion completion = Completion::kRandom;
   bool operator==(const Schedule&) const = default;
+};
+
+/// Inputs, and under how many of a case's schedules.
+struct CheckInputs {
+  Pattern pattern = Pattern::kExact;
+  std::size_t schedules = 1;  // the first ones; another schedule finds another bug, other values do not
+  bool same_bits = false;     // the results have the same bits as under the last schedule
 };
 
 /// One shape on an emulated GPU of `sms` SMs, under several schedules.
@@ -33,7 +41,13 @@ struct CheckCase {
   int capacity = 0;                       // rows that each has room for, of a variant that takes counts
   std::uint64_t placement = 0;            // seed of groups that lie anywhere, of a variant that takes them
   bool device_only = false;               // of these only the device knows
+  std::vector<CheckInputs> inputs{};      // in this order
+  bool adds_parts = false;                // of CTAs, which finish in any order
 };
+
+struct ProblemForm;
+/// What the case asks of the problem; `form` has the rest.
+ProblemForm form_of(const CheckCase& one, const gemm::Variant& variant, ProblemForm form);
 
 /// What is known of a variant at a shape on this GPU.
 struct CheckFacts {
@@ -43,8 +57,9 @@ struct CheckFacts {
   std::int64_t ctas = 0;
   int cluster = 1;          // CTAs
   bool persistent = false;  // the grid does not grow with D
-  bool splits = false;      // a workspace: for partials of tiles that are split along K, or for counters
-  bool workspace = false;   // that, or one for sums of the epilogue
+  bool splits =
+      false;  // partials of tiles that are split along K: a workspace with room for more than counters
+  bool workspace = false;  // that, or one for sums of the epilogue
 
   std::int64_t tiles() const { return static_cast<std::int64_t>(tiles_m) * tiles_n; }
 };
@@ -74,6 +89,10 @@ CheckFacts check_facts(const gemm::Variant& variant, const gemm::Shape& shape);
 /// variant that reads counts from device memory gets them with a capacity, and is launched twice, with other
 /// counts. One that takes groups anywhere gets them so in all cases but those without guard rows; where it
 /// needs no host to know them, the first is launched twice, and they move.
+///
+/// The first case has inputs of every kind, special ones among them. It also asks for the same bits under two
+/// schedules, where all are rounded; so does the first one in which CTAs add parts. Sums of an epilogue that
+/// keeps no workspace for them are added as CTAs finish, and nobody promises their bits.
 std::vector<CheckCase> plan_check(const gemm::Step& step, const gemm::Variant& variant, std::uint64_t seed,
                                   bool quick);
 

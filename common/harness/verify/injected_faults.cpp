@@ -457,7 +457,8 @@ int inject_auxiliary(const gemm::Step& step, const gemm::Variant& variant, const
   const gemm::Shape shape = fitting_shape(variant, injected_fault_shape(step.contract, variant.tile));
   const int pitch = gemm::is_mask(epilogue.auxiliary) ? 0 : shape.n + 8;
   return inject_in_patterns(step, variant, shape, ", " + to_string(epilogue), [&](Pattern pattern) {
-    AuxWorkload workload(shape, pattern, 1, epilogue, pitch, 0, 0, variant.types.d);
+    AuxWorkload workload(shape, pattern, 1,
+                         {.epilogue = epilogue, .aux_pitch = pitch, .types = variant.types});
     return inject(workload, variant, pattern, aux_faults(epilogue, variant.types.d), workload.rules(),
                   variant.tile);
   });

@@ -16,8 +16,8 @@
 namespace harness {
 namespace {
 
-constexpr std::array kPatterns = {Pattern::kExact, Pattern::kNormal, Pattern::kUniform, Pattern::kIdentity,
-                                  Pattern::kArange};
+constexpr std::array kPatterns = {Pattern::kExact,    Pattern::kNormal, Pattern::kUniform,
+                                  Pattern::kIdentity, Pattern::kArange, Pattern::kSpecial};
 
 /// Solves P(|N(0, 1)| > x) = tail by Newton's method; `start` is a smaller root, of a larger tail. The
 /// function is convex for x > 0, so the iterates ascend to the root.
@@ -57,6 +57,8 @@ std::string to_string(Pattern pattern) {
       return "identity";
     case Pattern::kArange:
       return "arange";
+    case Pattern::kSpecial:
+      return "special";
   }
   return "?";
 }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <mutex>
 #include <optional>
 #include <set>
@@ -167,6 +168,9 @@ Wrong classify(gemm::bf16 low, gemm::bf16 high, gemm::bf16 got) {
   if (accepted(low, high, got)) return Wrong::kNot;
   if (got.bits == kPoison.bits) return Wrong::kNeverWritten;
   const unsigned magnitude = got.bits & 0x7fffu;
+  const unsigned wanted = low.bits & 0x7fffu;
+  if (wanted > 0x7f80) return magnitude > 0x7f80 ? Wrong::kNot : Wrong::kValue;
+  if (wanted == 0x7f80) return Wrong::kValue;
   if (magnitude > 0x7f80) return Wrong::kNan;
   return magnitude == 0x7f80 ? Wrong::kInfinity : Wrong::kValue;
 }
@@ -244,6 +248,11 @@ Survey survey(const Acceptance& acceptance, const gemm::bf16* d, const gemm::Til
       int right = 0;
       for (int column = 0; column < shape.n; ++column)
         right += accepted(low_row[column], high_row[column], got[column]) ? 1 : 0;
+      // What is to be NaN was counted as wrong.
+      for (int column = 0; right < shape.n && column < shape.n; ++column) {
+        if ((low_row[column].bits & 0x7fff) > 0x7f80)
+          right += classify(low_row[column], high_row[column], got[column]) == Wrong::kNot ? 1 : 0;
+      }
       result.row_wrong[at(row)] = shape.n - right;
     }
   });
@@ -256,7 +265,8 @@ double observed_error(const Acceptance& acceptance, const gemm::bf16* d, const I
   const int m = acceptance.shape.m;
   const int n = acceptance.shape.n;
   const auto is_off = [&](std::size_t index) {
-    return gemm::to_float(d[index]) != gemm::to_float(acceptance.nearest[index]);
+    const float nearest = gemm::to_float(acceptance.nearest[index]);
+    return std::isfinite(nearest) && gemm::to_float(d[index]) != nearest;
   };
   std::vector<std::int64_t> before(at(m) + 1);  // [m]: how many elements of the rows above are off
   parallel_for(m, row_grain(n), [&](std::int64_t begin, std::int64_t end) {

@@ -18,7 +18,8 @@ inline std::size_t at(std::int64_t index) {
   return static_cast<std::size_t>(index);
 }
 
-/// What is wrong with one element.
+/// What is wrong with one element. One that is to be NaN may be any NaN but the poison; of one that is to be
+/// infinite, anything else is a wrong value.
 enum class Wrong { kNot, kNeverWritten, kNan, kInfinity, kValue };
 Wrong classify(gemm::bf16 low, gemm::bf16 high, gemm::bf16 got);
 

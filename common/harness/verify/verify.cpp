@@ -23,10 +23,11 @@ constexpr std::size_t kListedUnwritten = 2;  // the same when none was written: 
 constexpr int kSamples = 32;                 // wrong elements that the search for an explanation looks at
 
 // Through binary32, although `value` is a binary64: it is the bound of a binary32 accumulator, and binary64
-// to binary32 to bf16 is monotonic, so the bound stays a bound. Never infinite: no correct result is.
+// to binary32 to bf16 is monotonic, so the bound stays a bound. Never infinite where the sum is not: no
+// correct result is.
 gemm::bf16 round_bound(double value) {
   const gemm::bf16 rounded = gemm::to_bf16(static_cast<float>(value));
-  const bool infinite = (rounded.bits & 0x7fff) == 0x7f80;
+  const bool infinite = (rounded.bits & 0x7fff) == 0x7f80 && std::isfinite(value);
   return infinite ? gemm::bf16{static_cast<std::uint16_t>(rounded.bits - 1)} : rounded;
 }
 

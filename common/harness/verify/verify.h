@@ -31,6 +31,7 @@ inline constexpr const char* kValue = "value";               // finite, but not 
 inline constexpr const char* kGuardBefore = "guard-before";  // bytes in front of D were written
 inline constexpr const char* kGuardAfter = "guard-after";    // bytes behind D were written
 inline constexpr const char* kGuardRows = "guard-rows";      // rows of D of no group were written
+inline constexpr const char* kOtherBits = "other-bits";      // than under another schedule
 inline constexpr const char* kInputA = "input-a";            // A was written
 inline constexpr const char* kInputB = "input-b";
 inline constexpr const char* kInputC = "input-c";

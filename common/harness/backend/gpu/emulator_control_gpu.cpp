@@ -1,6 +1,8 @@
 #include "harness/backend/backend.h"
 #include "harness/backend/emulator_control.h"
+#include "harness/backend/explore_control.h"
 #include "harness/backend/name_groups.h"
+#include "harness/backend/ordering_control.h"
 #include "harness/backend/outside_stores.h"
 
 namespace harness {
@@ -43,6 +45,34 @@ void switch_course_rules(const std::vector<std::string>&, const std::vector<std:
   refuse();
 }
 EmulatorCounters take_emulator_counters() {
+  refuse();
+}
+int explore_schedules(const ScheduleRequest&, const ScheduledRun&) {
+  refuse();
+}
+Explored explore_quietly(const ScheduledRun&, double) {
+  refuse();
+}
+int shrink_schedule(const ScheduleRequest&, const ScheduledRun&) {
+  refuse();
+}
+int replay_schedule(const ScheduleRequest&, const ScheduledRun&) {
+  refuse();
+}
+void list_ordering_statements() {
+  refuse();
+}
+std::vector<OrderingStatement> take_ordering_statements() {
+  refuse();
+}
+void leave_out(const OrderingStatement&) {
+  refuse();
+}
+void leave_nothing_out() {}
+void begin_emulator_ledger() {
+  refuse();
+}
+EmulatorLedger take_emulator_ledger() {
   refuse();
 }
 

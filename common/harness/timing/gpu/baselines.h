@@ -24,10 +24,11 @@ std::string baselines_problem();
 Contestant cublas_default();
 
 /// Whether cuBLASLt computes this epilogue in the kernel that multiplies: any alpha and beta, a bias by
-/// column of D, ReLU, and GELU in the form with tanh. Of tensors beside D: GELU's pre-activation and ReLU's
-/// mask, written or read back. Of reductions: the sums over the rows of D of such a gradient
-/// (CUBLASLT_EPILOGUE_DRELU_BGRAD, DGELU_BGRAD), in D's type; they are widened to fp32 for the check, outside
-/// of what is timed. Its CUBLASLT_EPILOGUE_BGRADA and BGRADB are something else: they sum an operand over K.
+/// column of D, ReLU, and GELU in the form with tanh. Of tensors beside D: GELU's pre-activation, beta * C
+/// included, and ReLU's mask, written or read back. Of reductions: the sums over the rows of D of such a
+/// gradient (CUBLASLT_EPILOGUE_DRELU_BGRAD, DGELU_BGRAD), in D's type; they are widened to fp32 for the
+/// check, outside of what is timed. Its CUBLASLT_EPILOGUE_BGRADA and BGRADB are something else: they sum an
+/// operand over K.
 bool cublaslt_has(const gemm::Epilogue& epilogue);
 
 /// Whether the pair of kernels below computes it: not gates, and not the largest of a row.
@@ -51,7 +52,7 @@ Contestant first_choice(const std::vector<Contestant>& candidates);
 
 /// The same, each followed by one more kernel (elementwise.h). Of an epilogue without a tensor or a reduction
 /// that kernel does all. Where there is a reduction, the first one does whatever it has of the rest, and the
-/// second one only reads D. Where there is a tensor, the first one does alpha and the bias.
+/// second one only reads D. Where there is a tensor, the first one does alpha, beta * C and the bias.
 std::vector<Contestant> cublaslt_unfused_candidates(const gemm::Shape& shape, const ProblemForm& form);
 
 /// Of a problem in groups: one call of cublasGemmGroupedBatchedEx; and a launch of cuBLASLt for each group

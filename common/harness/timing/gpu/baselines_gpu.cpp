@@ -553,7 +553,8 @@ bool cublaslt_has(const gemm::Epilogue& epilogue) {
                           epilogue.activation == gemm::Activation::kRelu ||
                           epilogue.activation == gemm::Activation::kGelu;
   if (!activation || epilogue.bias == gemm::Bias::kRow) return false;
-  if (epilogue.has_more() && epilogue.beta != 0) return false;
+  if (epilogue.has_more() && epilogue.beta != 0 && epilogue.auxiliary != gemm::Auxiliary::kPreActivation)
+    return false;
   const bool is_backward = is_gradient(epilogue);
   if (epilogue.reduction != gemm::Reduction::kNone && !(is_backward && has_bias_gradient(epilogue)))
     return false;
@@ -574,7 +575,8 @@ bool cublaslt_has(const gemm::Epilogue& epilogue) {
 
 bool unfused_has(const gemm::Epilogue& epilogue) {
   if (!epilogue.has_more()) return true;
-  if (epilogue.beta != 0 || epilogue.bias == gemm::Bias::kRow) return false;
+  if (epilogue.beta != 0 && epilogue.auxiliary != gemm::Auxiliary::kPreActivation) return false;
+  if (epilogue.bias == gemm::Bias::kRow) return false;
   gemm::Epilogue rest = epilogue;
   rest.reduction = gemm::Reduction::kNone;
   if (epilogue.reduction != gemm::Reduction::kNone)
@@ -590,6 +592,7 @@ std::vector<Contestant> cublaslt_candidates(const gemm::Shape& shape, const Prob
   // cuBLAS documentation, "128-element 1D and 128x128 2D Block Scaling": M and N are multiples of 4.
   if (form.types.have_blocks() && (usable_cublas().lt_version() < kCublasWithBlocks || shape.m % 4 != 0))
     return {};
+  if (form.types.are_mx()) return {};  // nobody has raced such a step
   const bool fast = is_fp8 && accumulation == Accumulation::kFast;
   const auto matmul = std::make_shared<const MatmulProblem>(shape, form, fast);
   // The best is that with the accuracy of the kernels of the race.
@@ -668,6 +671,7 @@ std::vector<Contestant> cublaslt_unfused_candidates(const gemm::Shape& shape, co
   if ((form.aux_pitch != 0 && form.aux_pitch != shape.n) || form.aux_offset != 0) return {};
   ProblemForm of_first;
   of_first.epilogue = first.epilogue;
+  of_first.c_pitch = form.c_pitch;
   std::vector<Contestant> candidates = cublaslt_candidates(shape, of_first);
   for (Contestant& candidate : candidates) {
     candidate.name = "cublaslt_unfused";
@@ -680,6 +684,7 @@ std::vector<Contestant> cublaslt_unfused_candidates(const gemm::Shape& shape, co
       gemm::Problem of_second = problem;
       if (problem.epilogue.has_more()) {  // the first one has done these
         of_second.epilogue.alpha = 1;
+        of_second.epilogue.beta = 0;
         of_second.epilogue.bias = gemm::Bias::kNone;
         if (first.epilogue.activation == problem.epilogue.activation)
           of_second.epilogue.activation = gemm::Activation::kNone;

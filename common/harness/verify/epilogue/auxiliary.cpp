@@ -28,6 +28,9 @@ constexpr int kMaskPitch = 128;  // bits that the pitch of a mask is a multiple 
 enum class Mistake {
   kNone,
   kNoBias,
+  kNoSource,     // C is not added
+  kNoBeta,       // C is added as it is
+  kSourceByRow,  // its row and column are exchanged
   kNoActivation,
   kActivationLast,  // behind the residual
   kNoTensor,        // what is read has no effect
@@ -50,6 +53,9 @@ constexpr struct {
   const char* meaning;
 } kExplanations[] = {
     {Mistake::kNoBias, "the bias is missing"},
+    {Mistake::kNoSource, "beta * C is missing"},
+    {Mistake::kNoBeta, "beta is missing"},
+    {Mistake::kSourceByRow, "the row and the column of C are exchanged"},
     {Mistake::kNoActivation, "the activation is missing"},
     {Mistake::kActivationLast,
      "the activation is applied after the residual, f(x + r), instead of before it, f(x) + r: the nodes of a "
@@ -90,7 +96,8 @@ TopKMistake of_top_k(Mistake mistake) {
 
 gemm::bf16 rounded(double value) {
   const gemm::bf16 bits = gemm::to_bf16(static_cast<float>(value));
-  const bool infinite = (bits.bits & 0x7fff) == 0x7f80;  // no correct result is
+  // No correct result of finite numbers is.
+  const bool infinite = (bits.bits & 0x7fff) == 0x7f80 && std::isfinite(value);
   return infinite ? gemm::bf16{static_cast<std::uint16_t>(bits.bits - 1)} : bits;
 }
 
@@ -100,7 +107,7 @@ gemm::bf16 stored(const AuxRules& rules, double value, double outwards = 0,
                   Mistake mistake = Mistake::kNone) {
   if (rules.d == gemm::Type::kBf16) return rounded(value);
   const double scaled = value * static_cast<double>(mistake == Mistake::kNoScale ? 1 : rules.d_scale);
-  const double moved = scaled + outwards * 0x1p-22 * std::abs(scaled);
+  const double moved = std::isfinite(scaled) ? scaled + outwards * 0x1p-22 * std::abs(scaled) : scaled;
   return gemm::to_bf16(gemm::to_float(gemm::to_e4m3(static_cast<float>(moved))));
 }
 
@@ -139,6 +146,16 @@ bool input_bit(const AuxRules& rules, int row, int column) {
           1) != 0;
 }
 
+/// What beta is multiplied by at (row, column) of D, with a mistake.
+double source_of(const AuxRules& rules, int row, int column, Mistake mistake = Mistake::kNone) {
+  if (mistake == Mistake::kNoSource || rules.base.c.rows == 0) return 0;
+  const double c = source_at(rules.base, row, column);
+  const double exchanged = source_at(rules.base, column, row);
+  // A special element stays where it is, so that a fault has one consequence.
+  if (mistake == Mistake::kSourceByRow && std::isfinite(c) && std::isfinite(exchanged)) return exchanged;
+  return mistake == Mistake::kNoBeta ? c / static_cast<double>(rules.epilogue().beta) : c;
+}
+
 bool takes_top_k(const AuxRules& rules) {
   return rules.epilogue().reduction == gemm::Reduction::kTopKSoftmax;
 }
@@ -159,7 +176,8 @@ double result_at(const AuxRules& rules, int row, int column, const double* sums,
   if (mistake == Mistake::kNoActivation) epilogue.activation = gemm::Activation::kNone;
   const gemm::Epilogue linear = without_activation(epilogue);
   const auto value = [&](const gemm::Epilogue& which, int n) {
-    return epilogue_value(which, sums[n], 0, mistake == Mistake::kNoBias ? 0 : bias_at(rules.base, row, n));
+    return epilogue_value(which, sums[n], source_of(rules, row, n, mistake),
+                          mistake == Mistake::kNoBias ? 0 : bias_at(rules.base, row, n));
   };
   int tensor_row = row + away.row;
   int tensor_column = column + away.column;
@@ -214,8 +232,9 @@ double result_at(const AuxRules& rules, int row, int column, const double* sums,
 }
 
 /// x, which a tensor that is written is about.
-double linear_at(const AuxRules& rules, int row, int column, double sum) {
-  return epilogue_value(without_activation(rules.epilogue()), sum, 0, bias_at(rules.base, row, column));
+double linear_at(const AuxRules& rules, int row, int column, double sum, Mistake mistake = Mistake::kNone) {
+  return epilogue_value(without_activation(rules.epilogue()), sum, source_of(rules, row, column, mistake),
+                        mistake == Mistake::kNoBias ? 0 : bias_at(rules.base, row, column));
 }
 
 /// What an approximate tanh makes of the derivative of GELU, (1 + t) / 2 + z u' (1 - t^2) / 2: t is off by at
@@ -232,11 +251,13 @@ Interval result_interval(const AuxRules& rules, int row, int column, const doubl
   const gemm::Epilogue& epilogue = rules.epilogue();
   const auto interval = [&](gemm::Epilogue which, int n) {
     const double bias = bias_at(rules.base, row, n);
-    if (!allowance.product) return accepted_results(which, sums[n], error(n), 0, bias);
-    const Interval x = accepted_results(without_activation(which), sums[n], error(n), 0, bias);
+    const double c = source_of(rules, row, n);
+    if (!allowance.product) return accepted_results(which, sums[n], error(n), c, bias);
+    const Interval x = accepted_results(without_activation(which), sums[n], error(n), c, bias);
     const auto low = static_cast<double>(gemm::to_float(rounded(x.low)));
     const auto high = static_cast<double>(gemm::to_float(rounded(x.high)));
     which.alpha = 1;
+    which.beta = 0;
     which.bias = gemm::Bias::kNone;
     return accepted_results(which, (low + high) / 2, (high - low) / 2, 0, 0);
   };
@@ -271,8 +292,15 @@ std::vector<float> as_floats(const std::vector<gemm::bf16>& values) {
 }
 
 std::vector<double> sums_of_rules(const AuxRules& rules, std::vector<float>* norm) {
-  return trusted_sums(rules.shape(), as_floats(host_input(rules.base.a)), as_floats(host_input(rules.base.b)),
-                      norm, rules.base.a.key, to_string(rules.epilogue()));
+  constexpr double kSmallest = 0x1p-149;  // of binary32
+  std::vector<double> sums =
+      trusted_sums(rules.shape(), as_floats(host_input(rules.base.a)), as_floats(host_input(rules.base.b)),
+                   norm, rules.base.a.key, to_string(rules.epilogue()));
+  // A product of two subnormal numbers is 0 in an accumulator.
+  for (double& sum : sums) {
+    if (std::abs(sum) < kSmallest) sum = 0;
+  }
+  return sums;
 }
 
 AuxImage image_before(const AuxRules& rules) {
@@ -280,6 +308,7 @@ AuxImage image_before(const AuxRules& rules) {
   image.a = host_input(rules.base.a);
   image.b = host_input(rules.base.b);
   if (rules.base.bias.rows > 0) image.bias = host_input(rules.base.bias);
+  if (rules.base.c.rows > 0) image.c = host_input(rules.base.c);
   image.before = image.after = image.tensor_before = image.tensor_after = guard_band();
   image.reduced_before = image.reduced_after = guard_band();
   if (gemm::is_read(rules.epilogue().auxiliary)) {
@@ -325,8 +354,11 @@ void compute_outputs(AuxImage& image, const AuxRules& rules, Mistake mistake, co
     std::vector<double> whole_row;
     if (takes_top_k(rules)) whole_row = softmax_of_row(rules, row, of_row, mistake);
     for (int column = 0; column < rules.columns_of_d(); ++column) {
+      // Where C is NaN or infinite nothing is wrong, so that a mistake has one consequence.
+      const bool special = !std::isfinite(source_of(rules, row, column));
       const double value =
-          whole_row.empty() ? result_at(rules, row, column, of_row, mistake, tile) : whole_row[at(column)];
+          whole_row.empty() ? result_at(rules, row, column, of_row, special ? Mistake::kNone : mistake, tile)
+                            : whole_row[at(column)];
       image.d[at(gemm::offset(row, column, rules.columns_of_d()))] = stored(rules, value, 0, mistake);
       if (reduces) reference.add(row, column, {value, 0, 0});
     }
@@ -387,10 +419,6 @@ void add_survey(Findings& findings, const Survey& found, const CheckNames& names
   if (found.wrong > 0) findings.text += fmt::format("  Where: {}\n", describe_place(found));
 }
 
-Wrong wrong_of(gemm::bf16 low, gemm::bf16 high, gemm::bf16 got) {
-  return classify(low, high, got);
-}
-
 std::string describe_number(gemm::bf16 low, gemm::bf16 high, gemm::bf16 got) {
   const std::string right = low.bits == high.bits
                                 ? fmt::format("{}", gemm::to_float(low))
@@ -430,7 +458,7 @@ std::string aux_explain(const AuxRules& rules, const std::vector<Element>& sampl
                        [&](Mistake mistake) {
                          const double would =
                              as_stored(result_at(rules, row, column, sums.data(), mistake, tile), mistake);
-                         return would == right || std::abs(would - got) > near * std::abs(would) + 1e-30;
+                         return would == right || !(std::abs(would - got) <= near * std::abs(would) + 1e-30);
                        }),
         left.end());
   }
@@ -710,6 +738,35 @@ std::string explain_mask(const Survey& found, const AuxAcceptance& acceptance,
   return "";
 }
 
+/// What would explain all wrong elements of a pre-activation, or "".
+std::string explain_linear(const AuxRules& rules, const Survey& found,
+                           const std::function<Wrong(std::size_t)>& wrong_at, const AuxImage& image) {
+  constexpr std::size_t kSamples = 8;
+  std::vector<Element> samples;
+  for (int row = 0; row < found.shape.m && samples.size() < kSamples; ++row) {
+    for (int column = row % 5; column < found.shape.n && samples.size() < kSamples; column += 5) {
+      if (wrong_at(at(gemm::offset(row, column, found.shape.n))) == Wrong::kValue)
+        samples.push_back({row, column});
+    }
+  }
+  const Inputs inputs(rules.base);
+  for (const auto& [mistake, meaning] : kExplanations) {
+    const bool fits = samples.size() > 1 &&
+                      std::all_of(samples.begin(), samples.end(), [&, mistake = mistake](const Element& one) {
+                        double sum = 0;
+                        double norm = 0;
+                        inputs.sum(one.row, one.column, sum, norm);
+                        const double would = linear_at(rules, one.row, one.column, sum, mistake);
+                        const auto got = static_cast<double>(
+                            gemm::to_float(tensor_element(image, rules.pitch, one.row, one.column)));
+                        return would != linear_at(rules, one.row, one.column, sum) &&
+                               std::abs(would - got) <= 0x1p-7 * std::abs(would);
+                      });
+    if (fits) return fmt::format("  These are the elements that the auxiliary tensor has if {}.\n", meaning);
+  }
+  return "";
+}
+
 void check_tensor(Findings& findings, const AuxRules& rules, const AuxImage& image,
                   const AuxAcceptance& acceptance, const gemm::TileShape& tile) {
   const gemm::Shape shape = rules.shape();
@@ -730,7 +787,7 @@ void check_tensor(Findings& findings, const AuxRules& rules, const AuxImage& ima
   const std::function<Wrong(std::size_t)> wrong_at = [&](std::size_t index) {
     const auto [row, column] = place(index);
     if (!masked)
-      return wrong_of(acceptance.tensor_low[index], high[index],
+      return classify(acceptance.tensor_low[index], high[index],
                       tensor_element(image, rules.pitch, row, column));
     const bool bit = mask_bit(image.tensor.data(), rules.pitch, row, column);
     if ((acceptance.bits[index] & (bit ? 2 : 1)) != 0) return Wrong::kNot;
@@ -748,9 +805,10 @@ void check_tensor(Findings& findings, const AuxRules& rules, const AuxImage& ima
   add_survey(findings, found, kOfTensor, acceptance.tensor_high.empty(), wrong_at, describe, nullptr);
   if (masked && found.wrong > 0) findings.text += explain_mask(found, acceptance, wrong_at);
   if (!masked && found.wrong > 0) {
+    findings.text += explain_linear(rules, found, wrong_at, image);
     const auto fits = [&](int row, int from, std::int64_t flat) {
       const std::size_t right = at(gemm::offset(row, from, shape.n));
-      return wrong_of(acceptance.tensor_low[right], high[right],
+      return classify(acceptance.tensor_low[right], high[right],
                       tensor_element(image, rules.pitch, static_cast<int>(flat / rules.pitch),
                                      static_cast<int>(flat % rules.pitch))) == Wrong::kNot;
     };
@@ -809,6 +867,17 @@ void check_matrix_input(Findings& findings, const char* check, const char* name,
                   damage.count, damage.count == 1 ? "" : "s", damage.row, damage.column);
 }
 
+/// C of a form whose beta is 0 is poison, and stays so.
+void check_source(Findings& findings, const AuxRules& rules, const AuxImage& image) {
+  if (image.c.empty()) return;
+  check_matrix_input(findings, kInputC, "C", rules.base.c, image.c);
+  if (rules.base.c.rows > 0 ||
+      std::all_of(image.c.begin(), image.c.end(), [](gemm::bf16 one) { return one.bits == kPoison.bits; }))
+    return;
+  findings.failed.emplace_back(kInputC);
+  findings.text += fmt::format("  [{}] the kernel wrote to its input C, although beta is 0\n", kInputC);
+}
+
 /// Smaller integers, where exact ones are summed up once more, or shall be equal now and then.
 void make_small(AuxRules& rules, const gemm::Shape& shape) {
   const gemm::Reduction reduction = rules.epilogue().reduction;
@@ -824,6 +893,40 @@ void make_small(AuxRules& rules, const gemm::Shape& shape) {
   rules.base.bias.range = std::clamp(static_cast<int>(typical(range)), 1, 256);
 }
 
+/// The rows of A and B that are special where there is a reduction, so that what is lost shows. Of a row of D
+/// that is summed up, or whose largest are taken, none of the columns is NaN everywhere, and of a column no
+/// row. The largest magnitude is to find a NaN that is the only one of its tile: infinity times 0.
+void choose_specials(AuxRules& rules) {
+  constexpr unsigned kSubnormal = bit_of(Special::kSubnormal);
+  constexpr unsigned kSmall = kSubnormal | bit_of(Special::kZero);
+  constexpr unsigned kInfinite = bit_of(Special::kInfinity) | bit_of(Special::kMinusInfinity);
+  // What infinity times a gate is depends on whether the gate is 0 in binary32.
+  if (rules.epilogue().auxiliary == Auxiliary::kGate) {
+    rules.base.a.kinds = rules.base.b.kinds = ~kInfinite;
+    rules.base.bias.special = false;
+  }
+  switch (rules.epilogue().reduction) {
+    case gemm::Reduction::kNone:
+      return;
+    case gemm::Reduction::kColumnSums:
+      rules.base.a.kinds = kSmall;
+      rules.base.b.kinds = ~kSubnormal;  // atomics make 0 of a sum that is subnormal
+      break;
+    case gemm::Reduction::kRowSums:
+      rules.base.a.kinds = ~kSubnormal;
+      rules.base.b.kinds = kSmall;
+      break;
+    case gemm::Reduction::kTopKSoftmax:
+      rules.base.b.kinds = kSmall;
+      break;
+    case gemm::Reduction::kAmax:
+      rules.base.a.kinds = kInfinite | kSubnormal;
+      rules.base.b.kinds = kSmall;
+      break;
+  }
+  rules.base.bias.special = false;  // step 33 promises nothing of such a bias
+}
+
 /// What a kernel computes in a row below the last one of D, where the product is 0; 0 where another tensor
 /// has a part.
 double padding_value(const AuxRules& rules, int column) {
@@ -832,9 +935,10 @@ double padding_value(const AuxRules& rules, int column) {
   return epilogue_value(rules.epilogue(), 0, 0, bias_at(rules.base, 0, column));
 }
 
-/// Of exact elements: alpha is a multiple of 2^-4 there.
+/// Of exact elements: alpha and beta are multiples of 2^-4 there.
 double unit_of(const gemm::Epilogue& epilogue) {
-  return epilogue.alpha == std::floor(epilogue.alpha) ? 1 : 0x1p-4;
+  const auto is_whole = [](float factor) { return factor == std::floor(factor); };
+  return is_whole(epilogue.alpha) && is_whole(epilogue.beta) ? 1 : 0x1p-4;
 }
 
 }  // namespace
@@ -845,7 +949,7 @@ std::size_t AuxRules::tensor_bytes() const {
 }
 
 AuxRules aux_rules(const gemm::Shape& shape, Pattern pattern, std::uint64_t seed,
-                   const gemm::Epilogue& epilogue, int pitch, int bias_length, gemm::Type d) {
+                   const gemm::Epilogue& epilogue, int pitch, int bias_length, gemm::Type d, int c_pitch) {
   const Auxiliary auxiliary = epilogue.auxiliary;
   AuxRules rules;
   if (gemm::is_read(auxiliary) || gemm::is_written(auxiliary)) {
@@ -854,11 +958,15 @@ AuxRules aux_rules(const gemm::Shape& shape, Pattern pattern, std::uint64_t seed
   }
   gemm::Epilogue asked = epilogue;
   asked.auxiliary = Auxiliary::kNone;
-  if (auxiliary == Auxiliary::kResidual) asked.beta = 1;  // a residual's numbers are C's
-  rules.base = input_rules(shape, pattern, seed, asked, rules.pitch, bias_length);
-  rules.tensor = rules.base.c;
-  rules.base.c = {};
+  const bool is_residual = auxiliary == Auxiliary::kResidual;
+  if (is_residual) asked.beta = 1;  // a residual's numbers are C's
+  rules.base = input_rules(shape, pattern, seed, asked, is_residual ? rules.pitch : c_pitch, bias_length);
+  if (is_residual) std::swap(rules.tensor, rules.base.c);
   rules.base.epilogue = epilogue;
+  rules.base.c.special =
+      pattern == Pattern::kSpecial ||
+      pattern == (epilogue.reduction == gemm::Reduction::kNone ? Pattern::kExact : Pattern::kArange);
+  choose_specials(rules);
   if (auxiliary == Auxiliary::kPreActivationBackward) {
     const bool uniform = pattern == Pattern::kUniform;
     rules.tensor =
@@ -971,9 +1079,14 @@ AuxAcceptance aux_acceptance(const AuxRules& rules, const Allowance& allowance) 
         const std::size_t index = at(gemm::offset(row, column, columns));
         Interval interval;
         double value = 0;
-        if (exact || reduces)
+        const bool may_be_special = pattern == Pattern::kSpecial && !takes_top_k(rules);
+        bool special = !std::isfinite(source_of(rules, row, column));
+        if (exact || reduces || special || may_be_special)
           value = result_at(rules, row, column, of_row, Mistake::kNone, gemm::TileShape{1, 1, 1});
-        if (exact) {
+        special = special || (may_be_special && !std::isfinite(value));
+        if (special) interval = {value, value};
+        if (special && !acceptance.high.empty()) acceptance.high[index] = stored(rules, value);
+        if (exact || special) {
           acceptance.low[index] = stored(rules, value);
         } else {
           interval = whole_row.empty() ? result_interval(rules, row, column, of_row, error, allowance)
@@ -983,7 +1096,7 @@ AuxAcceptance aux_acceptance(const AuxRules& rules, const Allowance& allowance) 
         }
         if (reduces) {
           Uncertain element{value, 0, 0};
-          if (!exact) {
+          if (!exact && !special) {
             const auto farthest = [&](const Interval& range) {
               return std::max({range.high - value, value - range.low, 0.0});
             };
@@ -998,12 +1111,12 @@ AuxAcceptance aux_acceptance(const AuxRules& rules, const Allowance& allowance) 
         if (!gemm::is_written(epilogue.auxiliary)) continue;
         const double x = linear_at(rules, row, column, of_row[column]);
         interval = {x, x};
-        if (!linear_exact)
-          interval = accepted_results(without_activation(epilogue), of_row[column], error(column), 0,
-                                      bias_at(rules.base, row, column));
+        if (!linear_exact && !special && std::isfinite(x))
+          interval = accepted_results(without_activation(epilogue), of_row[column], error(column),
+                                      source_of(rules, row, column), bias_at(rules.base, row, column));
         if (!acceptance.bits.empty())
           acceptance.bits[index] =
-              static_cast<std::uint8_t>((interval.low <= 0 ? 1 : 0) | (interval.high > 0 ? 2 : 0));
+              static_cast<std::uint8_t>((interval.low > 0 ? 0 : 1) | (interval.high > 0 ? 2 : 0));
         if (!has_tensor) continue;
         acceptance.tensor_low[index] = rounded(interval.low);
         if (!linear_exact) acceptance.tensor_high[index] = rounded(interval.high);
@@ -1058,7 +1171,7 @@ CheckResult verify(const AuxRules& rules, const AuxImage& image, const AuxAccept
   Findings findings;
   const std::vector<gemm::bf16>& high = acceptance.high.empty() ? acceptance.low : acceptance.high;
   const std::function<Wrong(std::size_t)> wrong_at = [&](std::size_t index) {
-    return wrong_of(acceptance.low[index], high[index], image.d[index]);
+    return classify(acceptance.low[index], high[index], image.d[index]);
   };
   const auto describe = [&](int row, int column) {
     const std::size_t index = at(gemm::offset(row, column, columns));
@@ -1082,7 +1195,7 @@ CheckResult verify(const AuxRules& rules, const AuxImage& image, const AuxAccept
         found, kOfD.what,
         [&](int row, int from, int to) {
           const std::size_t right = at(gemm::offset(row, from, columns));
-          return wrong_of(acceptance.low[right], high[right], image.d[at(gemm::offset(row, to, columns))]) ==
+          return classify(acceptance.low[right], high[right], image.d[at(gemm::offset(row, to, columns))]) ==
                  Wrong::kNot;
         },
         16 / gemm::bytes_of(rules.d));
@@ -1117,6 +1230,7 @@ CheckResult verify(const AuxRules& rules, const AuxImage& image, const AuxAccept
   check_matrix_input(findings, kInputA, "A", rules.base.a, image.a);
   check_matrix_input(findings, kInputB, "B", rules.base.b, image.b);
   check_matrix_input(findings, kInputBias, "bias", rules.base.bias, image.bias);
+  check_source(findings, rules, image);
   if (gemm::is_read(epilogue.auxiliary) && image.tensor != aux_input(rules)) {
     findings.failed.emplace_back(kInputAux);
     findings.text += fmt::format("  [{}] the kernel wrote to its input, the auxiliary tensor\n", kInputAux);
@@ -1189,6 +1303,15 @@ void aux_flip_one_bit(AuxImage& image, const AuxRules& rules, const gemm::TileSh
       gemm::e4m3{static_cast<std::uint8_t>(bits.bits ^ ((bits.bits & 0x7f) == 0x7e ? 2 : 1))}));
 }
 
+/// The first NaN becomes 0, as with a maximum that ignores NaN.
+template <std::vector<gemm::bf16> AuxImage::*kMember>
+void swallow_nan(AuxImage& image, const AuxRules&, const gemm::TileShape&) {
+  std::vector<gemm::bf16>& values = image.*kMember;
+  const auto nan =
+      std::find_if(values.begin(), values.end(), [](gemm::bf16 one) { return (one.bits & 0x7fff) > 0x7f80; });
+  if (nan != values.end()) *nan = {0};
+}
+
 /// As if D were written in one half of its range, and too large became a NaN.
 void aux_overflow(AuxImage& image, const AuxRules&, const gemm::TileShape&) {
   image.d[image.d.size() / 3] = gemm::to_bf16(std::numeric_limits<float>::quiet_NaN());
@@ -1200,6 +1323,19 @@ void aux_flip_one_bit_of_tensor(AuxImage& image, const AuxRules& rules, const ge
   const int row = rules.shape().m / 2;
   const int bits = gemm::is_mask(rules.epilogue().auxiliary) ? 1 : 16;
   image.tensor[at(gemm::offset(row, 8, rules.pitch) * bits / 8)] ^= 1;
+}
+
+/// The pre-activation with a mistake that D does not have.
+template <Mistake kMistake>
+void linear_computed_wrongly(AuxImage& image, const AuxRules& rules, const gemm::TileShape&) {
+  const gemm::Shape shape = rules.shape();
+  const std::vector<double> sums = sums_of_rules(rules, nullptr);
+  for (int row = 0; row < shape.m; ++row) {
+    for (int column = 0; column < shape.n; ++column) {
+      const double sum = sums[at(gemm::offset(row, column, shape.n))];
+      put_element(image, rules.pitch, row, column, rounded(linear_at(rules, row, column, sum, kMistake)));
+    }
+  }
 }
 
 /// D and the tensor are exchanged, as if x were stored behind the activation.
@@ -1239,8 +1375,9 @@ void aux_write_padding(AuxImage& image, const AuxRules& rules, const gemm::TileS
 }
 
 void of_other_inputs(AuxImage& image, const AuxRules& rules, const gemm::TileShape&) {
-  const AuxRules other =
+  AuxRules other =
       aux_rules(rules.shape(), rules.base.a.pattern, rules.base.a.seed + 1, rules.epilogue(), rules.pitch);
+  other.base.c = rules.base.c;  // whose special elements have consequences of their own
   image.tensor = correct_image(other).tensor;
 }
 
@@ -1252,6 +1389,7 @@ constexpr AuxDamage kAuxWriteInFrontOfTensor = flip_bit<&AuxImage::tensor_before
 constexpr AuxDamage kAuxClobberA = flip_bit<&AuxImage::a, Place::kMiddle>;
 constexpr AuxDamage kAuxClobberB = flip_bit<&AuxImage::b, Place::kMiddle>;
 constexpr AuxDamage kAuxClobberBias = flip_bit<&AuxImage::bias, Place::kMiddle>;
+constexpr AuxDamage kAuxClobberC = flip_bit<&AuxImage::c, Place::kMiddle>;
 constexpr AuxDamage kAuxClobberTensor = flip_bit<&AuxImage::tensor, Place::kMiddle>;
 
 void change_lowest_bit(float& value) {
@@ -1379,6 +1517,16 @@ std::vector<AuxFault> aux_faults(const gemm::Epilogue& epilogue, gemm::Type d) {
       epilogue.auxiliary != Auxiliary::kPreActivationBackward)
     add("activation missing", kValue, "the activation is missing", false,
         computed_wrongly<Mistake::kNoActivation>);
+  if (epilogue.beta != 0) {
+    add("C overwritten", kInputC, "wrote to its input C", false, kAuxClobberC);
+    add("C missing in D", kValue, "beta * C is missing", false, computed_wrongly<Mistake::kNoSource>);
+    add("row and column of C exchanged", kValue, "the row and the column of C are exchanged", false,
+        computed_wrongly<Mistake::kSourceByRow>);
+    if (epilogue.beta != 1)
+      add("C without beta", kValue, "beta is missing", false, computed_wrongly<Mistake::kNoBeta>);
+    if (epilogue.reduction == gemm::Reduction::kNone)
+      add("a NaN of C that is swallowed", kValue, "expected nan", true, swallow_nan<&AuxImage::d>);
+  }
   if (gemm::is_read(epilogue.auxiliary)) {
     add("no effect of the tensor", kValue, "has no effect", false, computed_wrongly<Mistake::kNoTensor>);
     add("row and column of the tensor exchanged", kValue,
@@ -1418,6 +1566,12 @@ std::vector<AuxFault> aux_faults(const gemm::Epilogue& epilogue, gemm::Type d) {
   add("a byte after the tensor", kAuxGuardAfter, "after the auxiliary", false, kAuxWriteBehindTensor);
   add("a byte before the tensor", kAuxGuardBefore, "before the auxiliary", false, kAuxWriteInFrontOfTensor);
   add("written between its rows", kAuxPadding, "something was written after them", false, aux_write_padding);
+  if (epilogue.auxiliary == Auxiliary::kPreActivation && epilogue.beta != 0)
+    add("C missing in the tensor", kAuxValue, "beta * C is missing", false,
+        linear_computed_wrongly<Mistake::kNoSource>);
+  if (epilogue.auxiliary == Auxiliary::kPreActivation && epilogue.bias != gemm::Bias::kNone)
+    add("bias missing in the tensor", kAuxValue, "the bias is missing", false,
+        linear_computed_wrongly<Mistake::kNoBias>);
   if (epilogue.auxiliary == Auxiliary::kPreActivation)
     add("the result in the tensor", kAuxValue, "of the auxiliary tensor", false, store_the_result);
   if (epilogue.auxiliary == Auxiliary::kMask) {

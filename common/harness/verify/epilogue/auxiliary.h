@@ -30,7 +30,7 @@ inline constexpr const char* kInputAux = "input-aux";
 
 /// Everything that the outputs depend on.
 struct AuxRules {
-  InputRules base;     // A, B, the epilogue and the bias
+  InputRules base;     // A, B, the epilogue, the bias, and C where beta is not 0
   InputRule tensor{};  // of a tensor of bf16 that is read; otherwise only its key counts
   int pitch = 0;       // from one row of the tensor to the next: elements, of a mask bits; 0: no tensor
   gemm::Type d = gemm::Type::kBf16;  // or e4m3: then D is v times the scale, rounded once, saturating
@@ -47,10 +47,11 @@ struct AuxRules {
 /// probability, those behind N too. Where there are sums over rows or columns, integers are so small that the
 /// sums are exact; where the largest of a row are looked for, so small that some are equal.
 /// The scale of an e4m3 D lets some of its elements saturate; where the pattern is exact, it is
-/// a power of two.
+/// a power of two. In the exact pattern some elements of C are NaN or infinite, but where there is a largest
+/// magnitude, which one NaN decides, they are so in the arange pattern instead.
 AuxRules aux_rules(const gemm::Shape& shape, Pattern pattern, std::uint64_t seed,
                    const gemm::Epilogue& epilogue, int pitch = 0, int bias_length = 0,
-                   gemm::Type d = gemm::Type::kBf16);
+                   gemm::Type d = gemm::Type::kBf16, int c_pitch = 0);
 
 /// bf16 times bf16, and D e4m3: of other types than bf16 the only ones that have an epilogue.
 constexpr bool narrows_d(const gemm::Types& types) {
@@ -94,6 +95,7 @@ struct AuxImage {
   std::vector<gemm::bf16> a;
   std::vector<gemm::bf16> b;
   std::vector<gemm::bf16> bias;
+  std::vector<gemm::bf16> c;  // [m][pitch of C]; empty where there is none, or where D takes its place
   std::vector<std::uint8_t> before;
   std::vector<gemm::bf16> d;  // [m][columns_of_d]; of e4m3 the same numbers, all of which bf16 has
   std::vector<std::uint8_t> after;

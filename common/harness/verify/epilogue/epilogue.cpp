@@ -263,6 +263,7 @@ Interval accepted_results(const gemm::Epilogue& epilogue, double sum, double err
   gemm::Epilogue linear = epilogue;
   linear.activation = gemm::Activation::kNone;
   const double x = epilogue_value(linear, sum, c, bias);
+  if (!std::isfinite(x)) return {activated(epilogue.activation, x), activated(epilogue.activation, x)};
   double low = activated(epilogue.activation, x - off);
   double high = activated(epilogue.activation, x + off);
   if (!is_smooth(epilogue.activation)) return {low, high};
@@ -277,8 +278,8 @@ Interval accepted_results(const gemm::Epilogue& epilogue, double sum, double err
 
 bool is_exact(Pattern pattern, const gemm::Epilogue& epilogue) {
   if (epilogue.is_plain()) return is_exact(pattern);
-  return (pattern == Pattern::kExact || pattern == Pattern::kArange) && is_dyadic(epilogue.alpha) &&
-         is_dyadic(epilogue.beta) && !is_smooth(epilogue.activation) &&
+  return (pattern == Pattern::kExact || pattern == Pattern::kArange || pattern == Pattern::kSpecial) &&
+         is_dyadic(epilogue.alpha) && is_dyadic(epilogue.beta) && !is_smooth(epilogue.activation) &&
          epilogue.reduction != gemm::Reduction::kTopKSoftmax;
 }
 
@@ -312,12 +313,14 @@ InputRules input_rules(const gemm::Shape& shape, Pattern pattern, std::uint64_t 
   const ExactNumbers numbers = exact_numbers(shape.k, epilogue);
   rules.a.range = rules.b.range = numbers.range;
   // The identity pattern says in D where an element of A or B comes from; C and the bias are integers there.
-  const Pattern of_addends = pattern == Pattern::kIdentity ? Pattern::kExact : pattern;
+  const bool special = pattern == Pattern::kSpecial;
+  const Pattern of_addends = pattern == Pattern::kIdentity || special ? Pattern::kExact : pattern;
   const int deviations = static_cast<int>(std::lround(std::log2(std::sqrt(shape.k))));
   const auto addend = [&](Operand operand, int rows, int columns) {
     InputRule rule = input_rule(of_addends, seed, operand, rows, columns);
     rule.range = 256;
     rule.shift = numbers.shift;
+    rule.special = special;
     if (pattern == Pattern::kIdentity) rule.shift = 0;
     if (pattern == Pattern::kNormal) rule.shift = deviations;
     if (pattern == Pattern::kUniform) rule.shift = std::max(0, deviations - 1);

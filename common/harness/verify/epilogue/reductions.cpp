@@ -26,6 +26,10 @@ float below(double value) {
              ? std::nextafter(rounded, -std::numeric_limits<float>::infinity())
              : rounded;
 }
+/// NaN where one of them is.
+double larger(double a, double b) {
+  return std::isnan(a) || a > b ? a : b;
+}
 float above(double value) {
   return -below(-value);
 }
@@ -40,6 +44,8 @@ bool is_poison(float value) {
 
 /// Whether (value, column) is taken before another one.
 bool is_taken_before(const std::vector<double>& row, int i, int j, bool ties_from_the_end) {
+  if (std::isnan(row[at(i)]) != std::isnan(row[at(j)])) return std::isnan(row[at(j)]);
+  if (std::isnan(row[at(i)])) return i < j;
   if (row[at(i)] != row[at(j)]) return row[at(i)] > row[at(j)];
   return ties_from_the_end ? i > j : i < j;
 }
@@ -85,9 +91,9 @@ void ReducedReference::add(int row, int column, const Uncertain& element) {
   const double size = std::abs(element.value);
   if (reduction_ == gemm::Reduction::kAmax) {
     const double off = element.independent + element.systematic;
-    value_[i] = std::max(value_[i], size);
-    magnitude_[i] = std::max(magnitude_[i], size - off);
-    systematic_[i] = std::max(systematic_[i], size + off);
+    value_[i] = larger(value_[i], size);
+    magnitude_[i] = larger(magnitude_[i], size - off);
+    systematic_[i] = larger(systematic_[i], size + off);
     of_rounded_[i] = std::max(of_rounded_[i], rounded_to_bf16(size));
     return;
   }
@@ -113,7 +119,7 @@ void ReducedReference::merge(const ReducedReference& other) {
     for (std::size_t i = 0; i < value_.size(); ++i) {
       double& mine = (this->*member)[i];
       const double more = (other.*member)[i];
-      mine = is_maximum ? std::max(mine, more) : mine + more;
+      mine = is_maximum ? larger(mine, more) : mine + more;
     }
   }
   for (std::size_t i = 0; i < parts_.size(); ++i) parts_[i] += other.parts_[i];
@@ -132,6 +138,7 @@ ReducedAcceptance ReducedReference::acceptance(bool is_exact, double unit) const
       unique = unique && magnitude_[i] < kIntegers * unit;
       const double off = std::min(kLargestDeviation * std::sqrt(squares_[i]), independent_[i]) +
                          systematic_[i] + summation_error(terms_, magnitude_[i]);
+      unique = unique || !std::isfinite(value_[i]);
       interval = {value_[i] - (unique ? 0 : off), value_[i] + (unique ? 0 : off)};
     }
     acceptance.exact += unique ? 1 : 0;
@@ -270,6 +277,7 @@ void check_reduced(gemm::Reduction reduction, const ReducedAcceptance& acceptanc
   for (std::size_t i = 0; i < got.size(); ++i) {
     const float value = got[i];
     if (acceptance.low[i] <= value && value <= acceptance.high[i]) continue;
+    if (std::isnan(acceptance.low[i]) && std::isnan(value) && !is_poison(value)) continue;
     if (is_poison(value)) {
       ++never_written;
     } else if (std::isnan(value)) {
@@ -379,11 +387,20 @@ std::vector<double> top_k_softmax(const std::vector<double>& row, int k, TopKMis
     return weights;
   }
   const int taken = std::min(columns, mistake == TopKMistake::kOneMore ? k + 1 : k);
-  for (int i = 0; i < (mistake == TopKMistake::kSumOfAll ? columns : taken); ++i)
-    sum += std::exp(row[at(order[at(i)])] - largest);
+  for (int i = 0; i < (mistake == TopKMistake::kSumOfAll ? columns : taken); ++i) {
+    const double one = row[at(order[at(i)])];
+    if (!std::isnan(one)) sum += std::exp(one - largest);
+  }
   for (int i = 0; i < taken; ++i) {
     const int column = order[at(i)];
+    if (std::isnan(row[at(column)])) continue;
     weights[at(column)] = std::exp(row[at(column)] - largest) / sum;
+  }
+  // A search that has run out of elements ends at minus infinity, and takes all of these.
+  const double last = row[at(order[at(taken - 1)])];
+  for (int j = 0; j < columns && !(last > -std::numeric_limits<double>::infinity()); ++j) {
+    const double one = row[at(j)];
+    if (std::isinf(one) && one < 0) weights[at(j)] = std::exp(one - largest) / sum;
   }
   return weights;
 }
@@ -394,6 +411,16 @@ std::vector<Interval> top_k_intervals(const std::vector<Interval>& row, int k) {
   double largest = -std::numeric_limits<double>::infinity();
   for (const Interval& one : row) largest = std::max(largest, one.high);
   std::vector<Interval> weights(row.size());
+  if (std::any_of(row.begin(), row.end(), [](const Interval& one) { return !std::isfinite(one.low); })) {
+    std::vector<double> values;
+    for (const Interval& one : row) values.push_back(one.low);
+    const std::vector<double> right = top_k_softmax(values, k);
+    const double off = (4 * kFarthest + k + 12) * 0x1p-23;
+    std::transform(right.begin(), right.end(), weights.begin(), [&](double weight) {
+      return Interval{weight * (1 - off), weight * (1 + off) + 0x1p-125};
+    });
+    return weights;
+  }
   for (int j = 0; j < columns; ++j) {
     const Interval& mine = row[at(j)];
     int certainly_before = 0;

@@ -95,7 +95,9 @@ void check_reduced(gemm::Reduction reduction, const ReducedAcceptance& acceptanc
 /// What a kernel could get wrong.
 enum class TopKMistake { kNone, kOneMore, kSumOfAll, kTiesFromTheEnd, kTiesOnce };
 
-/// The softmax of the k largest of a row, and 0 for the others; of equal ones the lower columns are taken.
+/// The softmax of the k largest of a row, and 0 for the others; of equal ones the lower columns are taken. A
+/// NaN is not among them, and where the largest is infinite, what is taken becomes NaN. Where fewer than k
+/// are larger than minus infinity, all that are not are taken.
 std::vector<double> top_k_softmax(const std::vector<double>& row, int k,
                                   TopKMistake mistake = TopKMistake::kNone);
 

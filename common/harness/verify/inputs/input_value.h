@@ -10,7 +10,7 @@
 
 namespace harness {
 
-enum class Pattern { kExact, kNormal, kUniform, kIdentity, kArange };
+enum class Pattern { kExact, kNormal, kUniform, kIdentity, kArange, kSpecial };
 
 /// A is m x k, B is n x k. In formulas: row i of A makes row i of D, row j of B makes column j of D. C is m x
 /// n, and the bias a single row.
@@ -28,7 +28,16 @@ struct InputRule {
   int range = 0;    // the largest magnitude of exact and arange
   int shift = 0;    // every value is multiplied by 2^shift: C and the bias are to be as large as the sums
   bool one_sign = false;  // of exact, fp8 with promotion: in a row all elements have the same sign
+  bool special = false;   // of C and the bias: one element of 64 is NaN or infinite
+  unsigned kinds = ~0u;   // of the special pattern: the bits of those that it may have
 };
+
+/// What the special pattern makes of a row of A or B: one element NaN or infinite, or all of them subnormal,
+/// or zeros of both signs.
+enum class Special { kNone, kNan, kInfinity, kMinusInfinity, kSubnormal, kZero };
+constexpr unsigned bit_of(Special kind) {
+  return 1u << static_cast<unsigned>(kind);
+}
 
 /// The largest r <= 256 with r * r * k < 2^24.
 ///
@@ -114,6 +123,26 @@ constexpr bool is_identity(const InputRule& rule) {
   return rule.pattern == Pattern::kIdentity && (rule.operand == Operand::kA) == ((rule.seed & 1) == 1);
 }
 
+/// Of the special pattern. Every 17 rows have one of each kind: few, so that most of D is as exact as ever,
+/// and at other places of a thread's, a warp's and a tile's rows each time. Another seed has them elsewhere.
+constexpr Special special_of(const InputRule& rule, int row) {
+  if (rule.pattern != Pattern::kSpecial) return Special::kNone;
+  constexpr std::uint64_t kPeriod = 17;
+  constexpr std::uint64_t kFirst = 5;
+  constexpr std::uint64_t kApart = 3;
+  const std::uint64_t place =
+      (static_cast<std::uint64_t>(row) + kApart * rule.seed + kPeriod - kFirst) % kPeriod;
+  if (place % kApart != 0 || place > 4 * kApart) return Special::kNone;
+  const auto kind = static_cast<Special>(1 + place / kApart);
+  return (rule.kinds & bit_of(kind)) != 0 ? kind : Special::kNone;
+}
+
+/// The element of such a row that is NaN or infinite.
+constexpr int special_column(const InputRule& rule, int row) {
+  return static_cast<int>((random_bits(~rule.key, static_cast<std::uint64_t>(row)) >> 32) %
+                          static_cast<std::uint64_t>(rule.columns));
+}
+
 /// The element at (row, column), 0 <= row < rule.rows, 0 <= column < rule.columns, before the rule's shift.
 ///
 /// exact     integer, uniform in -r..-1 and 1..r with r = exact_range(K). No zeros: they hide mistakes.
@@ -122,6 +151,8 @@ constexpr bool is_identity(const InputRule& rule) {
 /// identity  see position_code
 /// arange    a count that goes up by one with every step right or down, with periods that are coprime:
 ///           A(i, k) = (i + k) mod (2r + 1) - r and B(j, k) = (j + k) mod (2r - 1) - (r - 1)
+/// special   exact, but for the rows of special_of: an element of a subnormal row is its integer, up to 127,
+///           times the smallest subnormal number, so that sums stay exact
 ///
 /// `quantiles` is normal_quantiles() or a copy of it; only Pattern::kNormal reads it.
 constexpr gemm::bf16 unshifted_value(const InputRule& rule, int row, int column,
@@ -129,11 +160,20 @@ constexpr gemm::bf16 unshifted_value(const InputRule& rule, int row, int column,
   const std::uint64_t index = static_cast<std::uint64_t>(row) * static_cast<std::uint64_t>(rule.columns) +
                               static_cast<std::uint64_t>(column);
   switch (rule.pattern) {
+    case Pattern::kSpecial:
     case Pattern::kExact: {
       const std::uint64_t bits = random_bits(rule.key, index);
       const std::uint64_t magnitude = 1 + (((bits >> 32) * static_cast<std::uint64_t>(rule.range)) >> 32);
+      const auto sign = static_cast<std::uint16_t>((bits & 1) << 15);
+      const Special kind = special_of(rule, row);
+      if (kind == Special::kZero) return {sign};
+      if (kind == Special::kSubnormal) return {static_cast<std::uint16_t>(sign | (magnitude & 0x7f))};
+      if (kind != Special::kNone && column == special_column(rule, row)) {
+        if (kind == Special::kNan) return {0x7fff};
+        return {kind == Special::kInfinity ? std::uint16_t{0x7f80} : std::uint16_t{0xff80}};
+      }
       const gemm::bf16 value = gemm::to_bf16(static_cast<float>(static_cast<int>(magnitude)));
-      return {static_cast<std::uint16_t>(value.bits | ((bits & 1) << 15))};
+      return {static_cast<std::uint16_t>(value.bits | sign)};
     }
     case Pattern::kNormal: {
       const std::uint64_t bits = random_bits(rule.key, index);
@@ -156,8 +196,18 @@ constexpr gemm::bf16 unshifted_value(const InputRule& rule, int row, int column,
   return {0x7fff};
 }
 
+/// NaN, infinity and its negative, each as often, for one index of 64; 0 for the others.
+constexpr gemm::bf16 special_value(const InputRule& rule, int row, int column) {
+  constexpr std::uint16_t kSpecials[] = {0x7fff, 0x7f80, 0xff80};
+  const std::uint64_t index = static_cast<std::uint64_t>(row) * static_cast<std::uint64_t>(rule.columns) +
+                              static_cast<std::uint64_t>(column);
+  const std::uint64_t bits = random_bits(~rule.key, index);
+  return {bits % 64 == 0 ? kSpecials[(bits >> 32) % 3] : std::uint16_t{0}};
+}
+
 /// The element at (row, column) as it lies in memory.
 constexpr gemm::bf16 input_value(const InputRule& rule, int row, int column, const gemm::bf16* quantiles) {
+  if (rule.special && special_value(rule, row, column).bits != 0) return special_value(rule, row, column);
   const gemm::bf16 value = unshifted_value(rule, row, column, quantiles);
   if (rule.shift == 0) return value;
   return gemm::to_bf16(gemm::to_float(value) * static_cast<float>(1 << rule.shift));

@@ -26,7 +26,8 @@ using gemm::Types;
 
 constexpr std::size_t kTypes = static_cast<std::size_t>(Type::kFp32) + 1;
 constexpr float kIntegerDeviation = 32;  // of the normal pattern's int8 operands
-constexpr int kSpreadOfBlocks = 16;      // largest over smallest product of two scales of an exact pattern
+constexpr std::uint64_t kSpecialScales = 0x9a17u;
+constexpr int kSpreadOfBlocks = 16;  // largest over smallest product of two scales of an exact pattern
 
 /// The largest integer up to which a type holds all.
 int largest_integer(Type type) {
@@ -84,6 +85,44 @@ const std::uint32_t* encoded_quantiles(Type type) {
   return kTables[static_cast<std::size_t>(type)].data();
 }
 
+/// What stands in a type for a NaN or an infinity; the smallest number where the type has none.
+std::uint32_t special_bits(Type type, Special kind) {
+  const std::uint32_t sign = kind == Special::kMinusInfinity ? 1 : 0;
+  const bool nan = kind == Special::kNan;
+  switch (type) {
+    case Type::kFp16:
+      return sign << 15 | (nan ? 0x7e00u : 0x7c00u);
+    case Type::kE5m2:
+      return sign << 7 | (nan ? 0x7eu : 0x7cu);
+    case Type::kE4m3:
+      return sign << 7 | 0x7fu;
+    case Type::kInt8:
+      return 0x80u;
+    case Type::kInt4:
+      return 0x8u;
+    case Type::kBf16:
+      return sign << 15 | (nan ? 0x7fffu : 0x7f80u);
+    default:
+      return sign << 31 | (nan ? 0x7fc00000u : 0x7f800000u);
+  }
+}
+
+/// The bits of an element of a subnormal row, none of which is 0.
+std::uint32_t subnormal_bits(Type type, std::uint32_t integer) {
+  switch (type) {
+    case Type::kE4m3:
+      return 1 + integer % 7;
+    case Type::kE5m2:
+      return 1 + integer % 3;
+    case Type::kFp16:
+      return 1 + integer % 1023;
+    case Type::kBf16:
+      return 1 + integer % 127;
+    default:
+      return (1 + integer % 1023) << 13;
+  }
+}
+
 /// The bits of an element. The patterns are those of unshifted_value, but that the operand which is no
 /// identity holds the exact pattern's integers, for most types have no room for a position.
 std::uint32_t element_bits(const InputRule& rule, Type type, int row, int column) {
@@ -110,11 +149,24 @@ std::uint32_t element_bits(const InputRule& rule, Type type, int row, int column
       if (is_identity(rule)) return encode(type, column == row % rule.columns ? 1.0f : 0.0f);
       break;
     case Pattern::kExact:
+    case Pattern::kSpecial:
       break;
   }
-  const std::uint64_t magnitude = 1 + (((random >> 32) * static_cast<std::uint64_t>(rule.range)) >> 32);
+  // Those of one sign are near the end of the range, so that twice as many as are promoted at once do not
+  // fit.
+  const auto range = static_cast<std::uint64_t>(rule.range);
+  const std::uint64_t choices = rule.one_sign ? range / 3 + 1 : range;
+  const std::uint64_t magnitude = range - choices + 1 + (((random >> 32) * choices) >> 32);
   const auto value = static_cast<float>(magnitude);
   const std::uint64_t sign = rule.one_sign ? random_bits(~rule.key, static_cast<std::uint64_t>(row)) : random;
+  const Special kind = special_of(rule, row);
+  const std::uint32_t sign_bit = encode(type, (sign & 1) != 0 ? -0.0f : 0.0f);
+  if (kind == Special::kZero) return sign_bit;
+  const bool is_integer = type == Type::kInt8 || type == Type::kInt4;
+  if (kind == Special::kSubnormal && !is_integer)
+    return sign_bit | subnormal_bits(type, static_cast<std::uint32_t>(magnitude));
+  if (kind != Special::kNone && kind != Special::kSubnormal && column == special_column(rule, row))
+    return special_bits(type, kind);
   return encode(type, (sign & 1) != 0 ? -value : value);
 }
 
@@ -141,7 +193,9 @@ std::vector<float> decoded(const std::vector<std::uint8_t>& matrix, const TypedR
 /// What a kernel stores for this sum, decoded.
 float stored(const TypedRules& rules, double sum, double slack) {
   const float scaled = static_cast<float>(sum) * rules.scale();
-  const float moved = scaled + static_cast<float>(slack * std::abs(static_cast<double>(scaled)));
+  const float moved = std::isfinite(scaled)
+                          ? scaled + static_cast<float>(slack * std::abs(static_cast<double>(scaled)))
+                          : scaled;
   return decode(rules.types.d, encode(rules.types.d, moved));
 }
 
@@ -242,7 +296,7 @@ double element_of(const std::vector<std::uint8_t>& matrix, const InputRule& rule
 
 /// Blocks of K of which all from one on, or all before one, take the scale of a neighbour: or "".
 /// `with(sample, block, a, b)`: the block's product with A's scale of block `a` and B's of block `b`.
-std::string explain_shifted_blocks(int blocks, std::size_t samples,
+std::string explain_shifted_blocks(int blocks, int block_length, std::size_t samples,
                                    const std::function<double(std::size_t, int, int, int)>& with,
                                    const std::function<bool(std::size_t, double)>& is) {
   struct Kind {
@@ -285,7 +339,7 @@ std::string explain_shifted_blocks(int blocks, std::size_t samples,
             "  These are the sums in which, {} block {} of K (k = {}; the blocks are 0 to {}){}, {} is that "
             "of the {} block; {} it, the scale is right. A load of the scales of several blocks must begin "
             "with the first of them.\n",
-            behind ? "from" : "up to", block, block * gemm::kScaleBlock, blocks - 1,
+            behind ? "from" : "up to", block, block * block_length, blocks - 1,
             until == at ? std::string()
                         : fmt::format(", or one of the blocks after it up to {}, whose scales are equal",
                                       block + until - at),
@@ -313,7 +367,7 @@ std::string explain_shifted_blocks(int blocks, std::size_t samples,
         "  These are the sums in which {} for block {} of K and for all later blocks (from k = {} on; the "
         "blocks are 0 to {}) is that of the block {} before. Scales that are loaded for {} blocks at once "
         "must be loaded again after these blocks.\n",
-        kind.words, period, period * gemm::kScaleBlock, blocks - 1, period, period);
+        kind.words, period, period * block_length, blocks - 1, period, period);
   }
   return "";
 }
@@ -321,15 +375,16 @@ std::string explain_shifted_blocks(int blocks, std::size_t samples,
 /// What was done with the scales of blocks, in exact patterns: or "".
 std::string explain_blocks(const TypedRules& rules, int tile_n, const std::vector<std::size_t>& samples,
                            const std::uint8_t* d) {
-  if (samples.empty() || !rules.types.have_blocks() || !is_exact(rules.a.pattern)) return "";
+  if (samples.empty() || !is_exact(rules.a.pattern)) return "";
+  const int length = rules.types.scale_block();
   const TypedImage inputs = untouched_image(rules);
   const gemm::Shape shape = rules.shape();
   const int blocks = rules.blocks_of_k();
   const auto of_a = [&](int row, int block) {
-    return rules.block_scale(Operand::kA, std::clamp(row, 0, shape.m - 1), block * gemm::kScaleBlock);
+    return rules.block_scale(Operand::kA, std::clamp(row, 0, shape.m - 1), block * length);
   };
   const auto of_b = [&](int column, int block) {
-    return rules.block_scale(Operand::kB, std::clamp(column, 0, shape.n - 1), block * gemm::kScaleBlock);
+    return rules.block_scale(Operand::kB, std::clamp(column, 0, shape.n - 1), block * length);
   };
   const auto next = [&](int block) { return std::min(block + 1, blocks - 1); };
   const auto before = [&](int block) { return std::max(block - 1, 0); };
@@ -369,6 +424,38 @@ std::string explain_blocks(const TypedRules& rules, int tile_n, const std::vecto
        "the sums of accumulators that are not reset between blocks of K: what is scaled and added for a "
        "block also contains the blocks before it. The first multiplication of each block must overwrite the "
        "accumulators (scale-d 0)"}};
+  if (rules.types.are_mx()) {
+    candidates.resize(8);  // those above that know nothing of Hopper's accumulators
+    const auto kept = [&](int block, int from) { return std::min(block / 4 * 4 + from, blocks - 1); };
+    const auto add = [&](auto scale, const char* text) { candidates.push_back({scale, text}); };
+    add([&, kept](int row, int column, int block) { return of_a(row, kept(block, 0)) * of_b(column, block); },
+        "the sums with A's scales of the first of every four blocks of K: the scale factor ID of A must be "
+        "0, 1, "
+        "2 and 3 in the four multiplications of a k-tile");
+    add([&, kept](int row, int column, int block) { return of_a(row, block) * of_b(column, kept(block, 0)); },
+        "the sums with B's scales of the first of every four blocks of K: the scale factor ID of B must be "
+        "0, 1, "
+        "2 and 3 in the four multiplications of a k-tile");
+    add([&, kept](int row, int column,
+                  int block) { return of_a(row, kept(block, 0)) * of_b(column, kept(block, 0)); },
+        "the sums with the scales of the first of every four blocks of K: the scale factor IDs must be 0, 1, "
+        "2 "
+        "and 3 in the four multiplications of a k-tile");
+    add([&](int row, int column,
+            int block) { return of_a(row, std::max(block - 4, 0)) * of_b(column, std::max(block - 4, 0)); },
+        "the sums with the scales of the previous k-tile");
+    add([&](int row, int column, int block) { return of_b(row, block) * of_a(column, block); },
+        "the sums with the scales of A and of B exchanged");
+    add([&](int row, int column,
+            int block) { return of_a(row / 128 * 128 + row % 32, block) * of_b(column, block); },
+        "the sums with A's scales of rows 0-31 of the tile for all its rows: rows r and 32 + r have their "
+        "scales in lane r of two columns");
+    add([&](int row, int column, int block) { return of_a(row, block) * of_b(column ^ 64, block); },
+        "the sums with B's scales of the column 64 before or behind: a piece of 512 bytes holds the scales "
+        "of 128 "
+        "rows of B, and a tile that begins in the middle of them must begin two columns of tensor memory "
+        "later");
+  }
   // Columns of tiles whose scales of B may be those of another one: [tile of D][other]
   const int tiles_n = tile_n > 0 ? gemm::ceil_div(shape.n, tile_n) : 0;
   std::vector<std::vector<bool>> others(static_cast<std::size_t>(tiles_n));
@@ -388,7 +475,7 @@ std::string explain_blocks(const TypedRules& rules, int tile_n, const std::vecto
     const float got = got_at(index);
     std::vector<double>& parts = products.emplace_back(static_cast<std::size_t>(blocks));
     for (int k = 0; k < shape.k; ++k) {
-      parts[static_cast<std::size_t>(k / gemm::kScaleBlock)] +=
+      parts[static_cast<std::size_t>(k / length)] +=
           element_of(inputs.a, rules.a, rules.types.a, Major::kK, row, k, Reading::kRight) *
           element_of(inputs.b, rules.b, rules.types.b, Major::kK, column, k, Reading::kRight);
     }
@@ -415,7 +502,7 @@ std::string explain_blocks(const TypedRules& rules, int tile_n, const std::vecto
     if (candidate.fits) return fmt::format("  These are {}.\n", candidate.text);
   }
   std::string shifted_blocks = explain_shifted_blocks(
-      blocks, samples.size(),
+      blocks, length, samples.size(),
       [&](std::size_t sample, int block, int a, int b) {
         return products[sample][static_cast<std::size_t>(block)] *
                static_cast<double>(of_a(row_of(samples[sample]), a) * of_b(column_of(samples[sample]), b));
@@ -449,7 +536,7 @@ std::string explain(const TypedRules& rules, int tile_n, const std::vector<std::
   const gemm::Shape shape = rules.shape();
   const Types& types = rules.types;
   const float scale = rules.scale();
-  if (types.have_blocks()) return explain_blocks(rules, tile_n, samples, d);
+  if (types.scale_block() > 0) return explain_blocks(rules, tile_n, samples, d);
   struct Candidate {
     Reading of_a;
     Reading of_b;
@@ -680,7 +767,7 @@ std::string explain_k(const TypedRules& rules, const gemm::TileShape& tile,
                     " It is the incomplete one: K = {} is {} whole k-tiles of {} and {} more elements. If "
                     "the number of k-tiles{} is K / {} rounded down, this k-tile is left out, so round up.",
                     shape.k, k_tiles - 1, tile_k, inside,
-                    types.have_blocks()
+                    types.scale_block() > 0
                         ? " or of blocks of scales (a map's extent, beyond which the scales are zeros)"
                         : " or an extent",
                     tile_k)
@@ -798,7 +885,9 @@ std::string input_damage(const char* check, const std::vector<std::uint8_t>& now
 std::string to_string(const Types& types) {
   std::string text =
       fmt::format("{} x {} -> {}{}", gemm::name_of(types.a), gemm::name_of(types.b), gemm::name_of(types.d),
-                  types.have_blocks() ? ", blocks of 128 with scales" : "");
+                  types.have_blocks() ? ", blocks of 128 with scales"
+                  : types.are_mx()    ? ", blocks of 32 with ue8m0 scales"
+                                      : "");
   if (types.has_weights()) return fmt::format("{}, a scale for every {} of K", text, types.group);
   if (types.are_k_major()) return text;
   return fmt::format("{}, A {}-major, B {}-major", text, types.major_a == Major::kK ? 'K' : 'M',
@@ -861,7 +950,7 @@ void put_bits(Type type, std::uint8_t* matrix, std::int64_t index, std::uint32_t
 }
 
 int typed_range(const Types& types, Pattern pattern, int k) {
-  const bool narrow = gemm::is_fp8(types.a);
+  const bool narrow = gemm::is_fp8(types.a) && !types.are_mx();
   const bool promoted = narrow && types.promotion > 0;
   const bool unscaled = !types.are_k_major() && types.d == Type::kFp16;
   const double limit = narrow && !promoted      ? 0x1p13
@@ -870,7 +959,7 @@ int typed_range(const Types& types, Pattern pattern, int k) {
                                                 : 0x1p24;
   const double scales = types.has_weights() ? 8 : 1;  // the largest over the smallest
   const auto largest_sum = [&](double range) {
-    const double all = scales * range * range * k * (types.have_blocks() ? kSpreadOfBlocks : 1);
+    const double all = scales * range * range * k * (types.scale_block() > 0 ? kSpreadOfBlocks : 1);
     if (promoted && range * range * std::min(k, types.promotion) >= 0x1p14) return limit;
     if (!narrow || promoted) return all;
     if (pattern == Pattern::kArange) return std::min(all, range * range * (4 * range * range - 1));
@@ -884,7 +973,7 @@ int typed_range(const Types& types, Pattern pattern, int k) {
 double typed_error(const Types& types, int k, double norm) {
   if (types.a == Type::kInt8) return 0;
   if (types.rounds_weights) return accumulation_error(k, norm) + 9 * 0x1p-9 * norm;
-  if (!gemm::is_fp8(types.a)) return accumulation_error(k, norm);
+  if (!gemm::is_fp8(types.a) || types.are_mx()) return accumulation_error(k, norm);
   const double root = std::sqrt(static_cast<double>(k));
   const auto bound = [&](double g) {
     return (g < 1 ? g / (1 - g) : std::numeric_limits<double>::infinity()) * std::min(root, 9.0) * norm;
@@ -900,7 +989,12 @@ double typed_error(const Types& types, int k, double norm) {
 
 float TypedRules::block_scale(Operand operand, int row, int k) const {
   if (blocks_a.empty()) return 1;
-  const int block = k / gemm::kScaleBlock;
+  const int block = k / types.scale_block();
+  if (types.are_mx()) {
+    const bool is_a = operand == Operand::kA;
+    return (is_a ? blocks_a
+                 : blocks_b)[static_cast<std::size_t>(gemm::offset(block, row, is_a ? a.rows : b.rows))];
+  }
   return operand == Operand::kA ? blocks_a[static_cast<std::size_t>(gemm::offset(block, row, a.rows))]
                                 : blocks_b[static_cast<std::size_t>(
                                       gemm::offset(row / gemm::kScaleBlock, block, blocks_of_k()))];
@@ -922,6 +1016,14 @@ std::vector<float> random_scales(std::uint64_t key, std::size_t count, bool exac
   return scales;
 }
 
+/// Scales that are powers of two whatever the pattern.
+std::vector<float> random_powers(std::uint64_t key, std::size_t count) {
+  std::vector<float> scales(count);
+  for (std::size_t i = 0; i < count; ++i)
+    scales[i] = std::ldexp(1.0f, static_cast<int>((random_bits(mix64(key), i) >> 32) % 17) - 8);
+  return scales;
+}
+
 }  // namespace
 
 TypedRules typed_rules(const gemm::Shape& shape, const Types& types, Pattern pattern, std::uint64_t seed,
@@ -931,9 +1033,22 @@ TypedRules typed_rules(const gemm::Shape& shape, const Types& types, Pattern pat
                    .b = input_rule(pattern, seed, Operand::kB, shape.n, shape.k)};
   rules.a.range = rules.b.range = typed_range(types, pattern, shape.k);
   rules.a.one_sign = rules.b.one_sign = types.promotion > 0;
+  // Of e4m3, step 45 takes the bits of a NaN for a number: what is quantized has none.
+  if (types.has_weights() && types.b == Type::kE4m3)
+    rules.b.kinds = bit_of(Special::kSubnormal) | bit_of(Special::kZero);
   const bool exact = is_exact(pattern);
   if (!types.are_k_major() || types.has_weights()) {
     rules.scales = {1, 1, 1};
+    return rules;
+  }
+  if (types.are_mx()) {
+    const auto of = [&](const InputRule& rule, int lowest) {
+      const auto count = static_cast<std::size_t>(gemm::offset(rules.blocks_of_k(), 0, rule.rows));
+      return exact ? random_scales(rule.key, count, true, lowest) : random_powers(rule.key, count);
+    };
+    rules.scales = {1, 1, 1};
+    rules.blocks_a = of(rules.a, -1);
+    rules.blocks_b = of(rules.b, -2);
     return rules;
   }
   if (types.have_blocks()) {
@@ -943,6 +1058,12 @@ TypedRules typed_rules(const gemm::Shape& shape, const Types& types, Pattern pat
     rules.blocks_b = random_scales(
         rules.b.key, blocks * static_cast<std::size_t>(gemm::ceil_div(shape.n, gemm::kScaleBlock)), exact,
         -2);
+    if (pattern != Pattern::kSpecial) return rules;
+    // No infinity: it makes NaN of the sum 0 of a part that lies behind K, where that is promoted by itself.
+    for (std::size_t i = 0; i < rules.blocks_a.size(); ++i) {
+      const std::uint64_t random = random_bits(rules.a.key ^ kSpecialScales, i);
+      if (random % 64 < 2) rules.blocks_a[i] = random % 64 == 0 ? std::numeric_limits<float>::quiet_NaN() : 0;
+    }
     return rules;
   }
   rules.scales = exact ? std::array{0.5f, 8.0f, 0x1p-7f} : std::array{0.37f, 1.9f, 0.6f};
@@ -1059,13 +1180,24 @@ CheckResult verify(const TypedRules& rules, const TypedImage& image, const Typed
   const auto got_at = [&](std::size_t index) {
     return decode(type, bits_at(type, image.d.data(), static_cast<std::int64_t>(index)));
   };
-  Survey found = survey(shape, tile, [&](std::size_t index) {
+  const auto is_right = [&](std::size_t index) {
     const float got = got_at(index);
-    if (acceptance.low[index] <= got && got <= high[index]) return Wrong::kNot;
+    if (std::isnan(acceptance.low[index])) return std::isnan(got);
+    return acceptance.low[index] <= got && got <= high[index];
+  };
+  const auto is_poisoned = [&](std::size_t index) {
     bool poisoned = true;
     for (std::size_t byte = index * size; byte < (index + 1) * size; ++byte)
       poisoned = poisoned && image.d[byte] == typed_poison(type, byte);
-    if (poisoned) return Wrong::kNeverWritten;
+    return poisoned;
+  };
+  const auto is_wrong = [&](std::size_t index) {
+    return !is_right(index) || (std::isnan(acceptance.low[index]) && is_poisoned(index));
+  };
+  Survey found = survey(shape, tile, [&](std::size_t index) {
+    if (!is_wrong(index)) return Wrong::kNot;
+    if (is_poisoned(index)) return Wrong::kNeverWritten;
+    const float got = got_at(index);
     if (std::isnan(got)) return Wrong::kNan;
     return std::isinf(got) ? Wrong::kInfinity : Wrong::kValue;
   });
@@ -1092,13 +1224,12 @@ CheckResult verify(const TypedRules& rules, const TypedImage& image, const Typed
     if (found.row_wrong[row] == 0) continue;
     for (std::size_t column = 0; column < static_cast<std::size_t>(shape.n); ++column) {
       const std::size_t index = row * static_cast<std::size_t>(shape.n) + column;
-      const float got = got_at(index);
-      if (acceptance.low[index] <= got && got <= high[index]) continue;
+      if (!is_wrong(index)) continue;
       wrong.push_back(index);
       text += fmt::format(
           "    ({}, {}) in tile ({}, {}): got {}, {} {}\n", row, column,
-          row / static_cast<std::size_t>(found.tile.m), column / static_cast<std::size_t>(found.tile.n), got,
-          acceptance.high.empty() ? "expected" : "allowed",
+          row / static_cast<std::size_t>(found.tile.m), column / static_cast<std::size_t>(found.tile.n),
+          got_at(index), acceptance.high.empty() ? "expected" : "allowed",
           acceptance.high.empty() ? fmt::format("{}", acceptance.low[index])
                                   : fmt::format("{} .. {}", acceptance.low[index], high[index]));
       if (wrong.size() == kListed) break;
@@ -1111,7 +1242,7 @@ CheckResult verify(const TypedRules& rules, const TypedImage& image, const Typed
   for (std::size_t row = 0; row < found.row_wrong.size() && spread.size() < kListed + kRows; ++row) {
     for (std::size_t column = static_cast<std::size_t>(shape.n); column-- > 0 && found.row_wrong[row] != 0;) {
       const std::size_t index = row * static_cast<std::size_t>(shape.n) + column;
-      if (acceptance.low[index] <= got_at(index) && got_at(index) <= high[index]) continue;
+      if (!is_wrong(index)) continue;
       spread.push_back(index);
       break;
     }
@@ -1131,21 +1262,18 @@ CheckResult verify(const TypedRules& rules, const TypedImage& image, const Typed
     for (std::size_t column = std::min(columns, first_column + static_cast<std::size_t>(found.tile.n));
          column-- > first_column;) {
       const std::size_t index = row * columns + column;
-      if (acceptance.low[index] <= got_at(index) && got_at(index) <= high[index]) continue;
+      if (!is_wrong(index)) continue;
       nearby.push_back(index);
       break;
     }
   }
   if (found.value > 0) {
     const std::string scales =
-        explain(rules, tile.n, rules.types.have_blocks() ? spread : wrong, image.d.data());
+        explain(rules, tile.n, rules.types.scale_block() > 0 ? spread : wrong, image.d.data());
     std::string why = scales.empty() ? rounded_to_one_side(found, acceptance, type, image.d.data()) : scales;
     text += why.empty() ? explain_k(rules, tile, nearby, image.d.data()) : why;
   }
-  if (found.value > 0)
-    text += describe_registers(found, [&](std::size_t index) {
-      return !(acceptance.low[index] <= got_at(index) && got_at(index) <= high[index]);
-    });
+  if (found.value > 0) text += describe_registers(found, is_wrong);
   if (found.value > 0 && acceptance.high.empty())
     text += explain_pairs(rules, image.d.data(), acceptance.low);
   const auto band = guard_band();
@@ -1184,7 +1312,7 @@ CheckResult verify(const TypedRules& rules, const TypedImage& image, const Typed
   result.report = fmt::format(
       "wrong: {}, {}, pattern {}, seed {}{}, tile {} x {} x {}\n{}", to_string(shape), to_string(rules.types),
       pattern, rules.a.seed,
-      rules.types.have_blocks()
+      rules.types.scale_block() > 0
           ? ""
           : fmt::format(", scales {} * {} * {}", rules.scales[0], rules.scales[1], rules.scales[2]),
       tile.m, tile.n, tile.k, text);
@@ -1272,8 +1400,11 @@ void typed_next_block_a(TypedImage& image, const TypedRules& rules, const gemm::
   });
 }
 void typed_next_block_b(TypedImage& image, const TypedRules& rules, const gemm::TileShape&) {
-  with_blocks(image, rules, [](TypedRules& other, const TypedRules&) {
+  with_blocks(image, rules, [](TypedRules& other, const TypedRules& right) {
     const int blocks = other.blocks_of_k();
+    if (right.types.are_mx())
+      return void(
+          std::rotate(other.blocks_b.begin(), other.blocks_b.begin() + other.b.rows, other.blocks_b.end()));
     for (auto row = other.blocks_b.begin(); row != other.blocks_b.end(); row += blocks)
       std::rotate(row, row + 1, row + blocks);
   });
@@ -1282,8 +1413,8 @@ void typed_other_row(TypedImage& image, const TypedRules& rules, const gemm::Til
   with_blocks(image, rules, [](TypedRules& other, const TypedRules& right) {
     for (int block = 0; block < right.blocks_of_k(); ++block) {
       for (int row = 0; row < right.a.rows; ++row)
-        other.blocks_a[static_cast<std::size_t>(gemm::offset(block, row, right.a.rows))] =
-            right.block_scale(Operand::kA, std::min(row ^ 8, right.a.rows - 1), block * gemm::kScaleBlock);
+        other.blocks_a[static_cast<std::size_t>(gemm::offset(block, row, right.a.rows))] = right.block_scale(
+            Operand::kA, std::min(row ^ 8, right.a.rows - 1), block * right.types.scale_block());
     }
   });
 }
@@ -1291,6 +1422,33 @@ void typed_other_row(TypedImage& image, const TypedRules& rules, const gemm::Til
 void typed_nan_scale(TypedImage& image, const TypedRules& rules, const gemm::TileShape&) {
   with_blocks(image, rules, [](TypedRules& other, const TypedRules&) {
     other.blocks_b.back() = std::numeric_limits<float>::quiet_NaN();
+  });
+}
+
+/// Row i of A is scaled as row i of B, and the other way round.
+void typed_operands_exchanged(TypedImage& image, const TypedRules& rules, const gemm::TileShape&) {
+  with_blocks(image, rules, [](TypedRules& other, const TypedRules& right) {
+    const int m = right.a.rows;
+    const int n = right.b.rows;
+    const int length = right.types.scale_block();
+    for (int block = 0; block < right.blocks_of_k(); ++block) {
+      for (int row = 0; row < m; ++row)
+        other.blocks_a[static_cast<std::size_t>(gemm::offset(block, row, m))] =
+            right.block_scale(Operand::kB, row % n, block * length);
+      for (int row = 0; row < n; ++row)
+        other.blocks_b[static_cast<std::size_t>(gemm::offset(block, row, n))] =
+            right.block_scale(Operand::kA, row % m, block * length);
+    }
+  });
+}
+/// The scale factor ID stays 0.
+void typed_one_id(TypedImage& image, const TypedRules& rules, const gemm::TileShape&) {
+  with_blocks(image, rules, [](TypedRules& other, const TypedRules& right) {
+    for (int block = 0; block < right.blocks_of_k(); ++block) {
+      for (int row = 0; row < right.a.rows; ++row)
+        other.blocks_a[static_cast<std::size_t>(gemm::offset(block, row, right.a.rows))] =
+            right.block_scale(Operand::kA, row, block / 4 * 4 * right.types.scale_block());
+    }
   });
 }
 
@@ -1358,7 +1516,11 @@ std::vector<TypedFault> typed_faults(const Types& types) {
   add("a byte before D", kGuardBefore, false, flip_bit<&TypedImage::before, Place::kLast>);
   add("A overwritten", kInputA, false, flip_bit<&TypedImage::a, Place::kMiddle>);
   add("B overwritten", kInputB, false, flip_bit<&TypedImage::b, Place::kMiddle>);
-  if (types.have_blocks()) {
+  if (types.are_mx()) {
+    add("the scales of A and of B exchanged", kValue, true, typed_operands_exchanged);
+    add("A's scales of the first of four blocks", kValue, true, typed_one_id);
+  }
+  if (types.scale_block() > 0) {
     add("scales of blocks not applied", kValue, true, typed_blocks_unscaled);
     add("A's scales of the next block", kValue, true, typed_next_block_a);
     add("B's scales of the next block", kValue, true, typed_next_block_b);

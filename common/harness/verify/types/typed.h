@@ -33,7 +33,8 @@ void put_bits(gemm::Type type, std::uint8_t* matrix, std::int64_t index, std::ui
 /// - fp8: below 2^13, of which the accumulator holds every integer. Signs of the exact pattern are random, so
 ///   a sum is more than 9 r r sqrt(K) with probability 1e-17 (Hoeffding); the arange pattern sums to 0 over a
 ///   period of (2r + 1)(2r - 1), so only part of a period can remain.
-/// - scales of blocks, of which the largest product is 16 times the smallest: 16 * r * r * K < 2^24.
+/// - scales of blocks, of which the largest product is 16 times the smallest: 16 * r * r * K < 2^24. So it is
+///   with fp8 and ue8m0 scales: the tensor cores that scale have accumulators of binary32.
 /// - fp8 with promotion every P: r * r * P < 2^14, the last integer before the accumulator's unit becomes 2,
 ///   and r * r * K < 2^24. All elements of a row have one sign in the exact pattern, so that sums grow with K
 ///   and leave the range of an accumulator that is not promoted.
@@ -48,7 +49,9 @@ int typed_range(const gemm::Types& types, Pattern pattern, int k);
 /// and each addition in binary32 rounds by at most 2^-24 9 norm, so g = 9 (P / 16 + sqrt(P)) 2^-13 + K / P
 /// 2^-24. With scales of blocks the products are the scaled ones, and each block's sum is multiplied with a
 /// product that was rounded, which is one more rounding a block: 2 K / P 2^-24, and 2^-23 without promotion's
-/// term. All others: accumulation_error.
+/// term. With ue8m0 scales the PTX ISA leaves the precision of the sum open; the bound is that of products
+/// that are scaled exactly and added with the errors of binary32 accumulators. All others:
+/// accumulation_error.
 /// Weights: where a weight times its scale is rounded to bf16, each product is off by up to 2^-8 of itself
 /// and by less than 2^-9 in the root mean square, and the signs of the other factors are random: 9 * 2^-9
 /// norm more.
@@ -60,23 +63,23 @@ struct TypedRules {
   InputRule a;
   InputRule b;
   std::array<float, 3> scales{};  // of A, of B, of D; all 1 where blocks have them
-  std::vector<float> blocks_a{};  // [k / 128][m], or empty
-  std::vector<float> blocks_b{};  // [n / 128][k / 128], or empty
+  std::vector<float> blocks_a{};  // [k / 128][m], or empty; with ue8m0 [k / 32][m]
+  std::vector<float> blocks_b{};  // [n / 128][k / 128], or empty; with ue8m0 [k / 32][n]
 
   gemm::Shape shape() const { return {a.rows, b.rows, a.columns}; }
   /// What a sum is multiplied with, in this order.
   float scale() const { return scales[0] * scales[1] * scales[2]; }
-  /// Blocks of 128 elements along K.
-  int blocks_of_k() const { return gemm::ceil_div(a.columns, gemm::kScaleBlock); }
+  /// Blocks of elements along K that share a scale.
+  int blocks_of_k() const { return gemm::ceil_div(a.columns, types.scale_block()); }
   /// Of the blocks that A's element (row, k), or B's, is in; 1 where there are none.
   float block_scale(Operand operand, int row, int k) const;
 };
 /// Scales of the exact patterns are powers of two: of blocks of A 1/2 to 2, of B 1/4 to 1. Those of blocks in
 /// the other patterns have 20 significant bits, so that an element of fp8 times its scale is a binary32, and
-/// are from 1/8 to 8. The scale of D is such that, where D's type is narrow, a few of its elements in a
-/// hundred saturate; an fp16 overflows nowhere if `saturates` is false, for opponents that make infinities.
-/// With an MN-major operand there are none: all are 1, and the integers of the exact patterns are so small
-/// that nothing saturates.
+/// are from 1/8 to 8. A ue8m0 in them is a power of two from 2^-8 to 2^8. The scale of D is such that, where
+/// D's type is narrow, a few of its elements in a hundred saturate; an fp16 overflows nowhere if `saturates`
+/// is false, for opponents that make infinities. With an MN-major operand there are none: all are 1, and the
+/// integers of the exact patterns are so small that nothing saturates.
 TypedRules typed_rules(const gemm::Shape& shape, const gemm::Types& types, Pattern pattern,
                        std::uint64_t seed, bool saturates = true);
 

@@ -8,19 +8,18 @@
 
 #include "gemm/problem/problem.h"
 #include "harness/verify/epilogue/auxiliary.h"
+#include "harness/verify/workload/workload.h"
 
 namespace harness {
 
 class DeviceBuffer;
 class GuardedBuffer;
 
-/// Owns A, B, the bias, and between guard bands D, the auxiliary tensor, and what a reduction writes. The
+/// Owns A, B, C, the bias, and between guard bands D, the auxiliary tensor, and what a reduction writes. The
 /// methods are Workload's.
 class AuxWorkload {
  public:
-  /// `pitch` and `offset` of the tensor, in elements; pitch and bias_length 0: the smallest that is allowed.
-  AuxWorkload(const gemm::Shape& shape, Pattern pattern, std::uint64_t seed, const gemm::Epilogue& epilogue,
-              int pitch = 0, int offset = 0, int bias_length = 0, gemm::Type d = gemm::Type::kBf16);
+  AuxWorkload(const gemm::Shape& shape, Pattern pattern, std::uint64_t seed, const ProblemForm& form);
   ~AuxWorkload();
 
   std::uint64_t seed() const { return rules_.base.a.seed; }
@@ -38,12 +37,17 @@ class AuxWorkload {
 
  private:
   void fill_inputs();
+  bool has_c() const { return c_ != nullptr; }
+  gemm::bf16* c() const;
+  std::size_t c_bytes() const;
   AuxRules rules_of(const gemm::Epilogue& epilogue) const;
 
+  ProblemForm form_;
   AuxRules rules_;
   std::unique_ptr<DeviceBuffer> a_;
   std::unique_ptr<DeviceBuffer> b_;
   std::unique_ptr<DeviceBuffer> bias_;
+  std::unique_ptr<DeviceBuffer> c_;       // of a form with C outside of D
   std::unique_ptr<DeviceBuffer> scales_;  // [3], of a D that is scaled
   std::unique_ptr<GuardedBuffer> d_;
   std::unique_ptr<GuardedBuffer> tensor_;
@@ -53,6 +57,6 @@ class AuxWorkload {
 };
 
 /// Device bytes that it takes, guard bands included.
-std::int64_t aux_workload_bytes(const gemm::Shape& shape, const gemm::Epilogue& epilogue, int pitch = 0);
+std::int64_t aux_workload_bytes(const gemm::Shape& shape, const ProblemForm& form);
 
 }  // namespace harness

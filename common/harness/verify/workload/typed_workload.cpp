@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <vector>
 
@@ -13,6 +14,7 @@
 #include "harness/base/problem.h"
 #include "harness/verify/types/weights.h"
 #include "harness/verify/workload/guarded_buffer.h"
+#include "ptx/tcgen05_scaled_descriptor.h"
 
 namespace harness {
 namespace {
@@ -47,6 +49,30 @@ void write_scales(DeviceBuffer& device, const std::vector<float>& scales, int co
   copy_to_device(device.bytes(), padded.data(), padded.size() * sizeof(float));
 }
 
+constexpr int kMxPiece = 512;  // bytes: scales of 128 rows and 4 blocks
+
+int mx_pieces(int rows, int blocks) {
+  return gemm::ceil_div(rows, 128) * gemm::ceil_div(blocks, 4);
+}
+
+/// ue8m0 scales, [block][rows], as the tensor cores want them. Those of rows that do not exist are NaN, those
+/// of blocks that do not exist the smallest.
+std::vector<std::uint8_t> mx_scales(const std::vector<float>& scales, int rows, int blocks) {
+  std::vector<std::uint8_t> pieces(static_cast<std::size_t>(mx_pieces(rows, blocks)) * kMxPiece);
+  const int wide = gemm::ceil_div(blocks, 4);
+  for (int row = 0; row < gemm::ceil_div(rows, 128) * 128; ++row) {
+    for (int block = 0; block < wide * 4; ++block) {
+      std::uint8_t bits = row < rows ? 0 : 0xff;
+      if (row < rows && block < blocks)
+        bits = static_cast<std::uint8_t>(
+            127 + std::ilogb(scales[static_cast<std::size_t>(gemm::offset(block, row, rows))]));
+      const auto piece = static_cast<std::size_t>(gemm::offset(row / 128, block / 4, wide));
+      pieces[piece * kMxPiece + static_cast<std::size_t>(gemm::ptx::scale_offset(row, block))] = bits;
+    }
+  }
+  return pieces;
+}
+
 }  // namespace
 
 TypedWorkload::TypedWorkload(const gemm::Shape& shape, const gemm::Types& types, Pattern pattern,
@@ -68,6 +94,14 @@ TypedWorkload::TypedWorkload(const gemm::Shape& shape, const gemm::Types& types,
     blocks_a_ = scale_buffer(blocks, shape.m, "scales of A");
     blocks_b_ = scale_buffer(rules_.blocks_b.size() / blocks, rules_.blocks_of_k(), "scales of B");
   }
+  if (types.are_mx()) {
+    const auto of = [&](int rows, const char* name) {
+      return std::make_unique<DeviceBuffer>(
+          static_cast<std::size_t>(mx_pieces(rows, rules_.blocks_of_k())) * kMxPiece, name);
+    };
+    blocks_a_ = of(shape.m, "scales of A");
+    blocks_b_ = of(shape.n, "scales of B");
+  }
   d_ = std::make_unique<GuardedBuffer>(typed_bytes(shape.m, shape.n, types.d), "D");
   fill_inputs();
   poison();
@@ -87,6 +121,10 @@ void TypedWorkload::fill_inputs() {
     write_device(b_->bytes(), typed_input(rules_.b, rules_.types.b, rules_.types.major_b));
   }
   copy_to_device(scales_->bytes(), rules_.scales.data(), sizeof rules_.scales);
+  if (rules_.types.are_mx()) {
+    write_device(blocks_a_->bytes(), mx_scales(rules_.blocks_a, rules_.a.rows, rules_.blocks_of_k()));
+    write_device(blocks_b_->bytes(), mx_scales(rules_.blocks_b, rules_.b.rows, rules_.blocks_of_k()));
+  }
   if (!rules_.types.have_blocks()) return;
   write_scales(*blocks_a_, rules_.blocks_a, rules_.a.rows);
   write_scales(*blocks_b_, rules_.blocks_b, rules_.blocks_of_k());
@@ -102,6 +140,9 @@ gemm::Problem TypedWorkload::problem() const {
     problem.scales_a_pitch = scale_pitch(rules_.a.rows);
     problem.scales_b = reinterpret_cast<const float*>(blocks_b_->bytes());
     problem.scales_b_pitch = scale_pitch(rules_.blocks_of_k());
+  } else if (rules_.types.are_mx()) {
+    problem.mx_scales_a = reinterpret_cast<const std::uint8_t*>(blocks_a_->bytes());
+    problem.mx_scales_b = reinterpret_cast<const std::uint8_t*>(blocks_b_->bytes());
   } else if (rules_.types.are_k_major() && !group_scales_) {
     problem.scales = reinterpret_cast<const float*>(scales_->bytes());
   }
@@ -167,10 +208,16 @@ std::int64_t typed_workload_bytes(const gemm::Shape& shape, const gemm::Types& t
           : (gemm::offset(blocks, 0, scale_pitch(shape.m)) +
              gemm::offset(gemm::ceil_div(shape.n, gemm::kScaleBlock), 0, scale_pitch(blocks))) *
                 static_cast<std::int64_t>(sizeof(float));
-  return of_blocks + static_cast<std::int64_t>(
-                         typed_bytes(shape.m, shape.k, types.a) + typed_bytes(shape.n, shape.k, types.b) +
-                         typed_bytes(shape.m, shape.n, types.d) + scale_bytes(shape, types) +
-                         2 * kGuardBytes + 3 * sizeof(float));
+  const int mx_blocks = gemm::ceil_div(shape.k, gemm::kMxBlock);
+  const std::int64_t of_mx =
+      !types.are_mx()
+          ? 0
+          : std::int64_t{kMxPiece} * (mx_pieces(shape.m, mx_blocks) + mx_pieces(shape.n, mx_blocks));
+  return of_blocks + of_mx +
+         static_cast<std::int64_t>(typed_bytes(shape.m, shape.k, types.a) +
+                                   typed_bytes(shape.n, shape.k, types.b) +
+                                   typed_bytes(shape.m, shape.n, types.d) + scale_bytes(shape, types) +
+                                   2 * kGuardBytes + 3 * sizeof(float));
 }
 
 }  // namespace harness

@@ -38,7 +38,7 @@ class TypedWorkload {
   std::unique_ptr<DeviceBuffer> a_;
   std::unique_ptr<DeviceBuffer> b_;
   std::unique_ptr<DeviceBuffer> scales_;
-  std::unique_ptr<DeviceBuffer> blocks_a_;  // scales of blocks, each row padded with NaN
+  std::unique_ptr<DeviceBuffer> blocks_a_;  // scales of blocks, each row padded with NaN; or ue8m0
   std::unique_ptr<DeviceBuffer> blocks_b_;
   std::unique_ptr<DeviceBuffer> group_scales_;  // of weights
   std::unique_ptr<DeviceBuffer> wide_;          // weights in bf16

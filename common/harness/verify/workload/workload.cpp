@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <span>
 #include <tuple>
 #include <vector>
 
@@ -130,6 +131,15 @@ InputDamage find_damage_of_a(const gemm::bf16* elements, const InputRules& rules
 
 }  // namespace
 
+namespace {
+
+template <typename Element>
+std::span<const std::uint8_t> as_bytes(const std::vector<Element>& values) {
+  return {reinterpret_cast<const std::uint8_t*>(values.data()), values.size() * sizeof(Element)};
+}
+
+}  // namespace
+
 struct Workload::Impl {
   Impl(const gemm::Shape& shape_of_problem, Pattern pattern_of_inputs, std::uint64_t seed_of_inputs,
        const ProblemForm& form_of_problem)
@@ -142,12 +152,6 @@ struct Workload::Impl {
         a(checked_bytes(shape, form), "A"),
         b(matrix_bytes(rules.b.rows, shape.k), "B"),
         guarded_d(matrix_bytes(shape.m, shape.n), "D") {
-    if (form.in_place && (form.c_pitch != 0 || form.c_offset != 0))
-      throw Error(
-          "D is stored in place of C, so C has the row pitch and the address of D: leave out the pitch and "
-          "the offset of C");
-    if (form.in_place && form.epilogue.beta == 0)
-      throw Error("D can be stored in place of C only if C is read: give a beta that is not 0");
     if (has_c())
       c_memory = std::make_unique<DeviceBuffer>(
           c_bytes() + sizeof(gemm::bf16) * static_cast<std::size_t>(form.c_offset), "C");
@@ -339,7 +343,8 @@ struct Workload::Impl {
       inputs.sum(first + row, column, sum, sum_norm);
       // Binary64 sums in different orders differ by far less than a thousandth of the bound.
       const double allowed = norm.empty() ? 0 : accumulation_error(shape.k, sum_norm) / 1000;
-      const bool value_fits = std::abs(value[index] - sum) <= allowed;
+      const bool value_fits = value[index] == sum || (std::isnan(value[index]) && std::isnan(sum)) ||
+                              std::abs(value[index] - sum) <= allowed;
       const bool norm_fits =
           norm.empty() || std::abs(static_cast<double>(norm[index]) - sum_norm) <= 0.02 * sum_norm;
       if (value_fits && norm_fits) continue;
@@ -373,21 +378,32 @@ ProblemForm form_of(const gemm::Step& step, const gemm::Variant& variant) {
   ProblemForm form;
   form.has_source = variant.epilogues.source;
   form.types = variant.types;
-  const gemm::Epilogue asked = gemm::with_fixed(variant.epilogues, step.epilogue);
+  gemm::Epilogue asked = gemm::with_fixed(variant.epilogues, step.epilogue);
+  if (!variant.epilogues.source) asked.beta = 0;  // of a step some of whose variants have C
   if (computes(variant, asked)) form.epilogue = asked;
   return form;
 }
 
 Workload::Workload(const gemm::Shape& shape, Pattern pattern, std::uint64_t seed, const ProblemForm& form) {
+  if (form.in_place && (form.c_pitch != 0 || form.c_offset != 0))
+    throw Error(
+        "D is stored in place of C, so C has the row pitch and the address of D: leave out the pitch and the "
+        "offset of C");
+  if (form.in_place && form.epilogue.beta == 0)
+    throw Error("D can be stored in place of C only if C is read: give a beta that is not 0");
   if ((form.types.are_bf16() || narrows_d(form.types)) && form.epilogue.has_more()) {
     checked_bytes(shape, form);
-    if (form.in_place || form.epilogue.beta != 0)
+    if (form.epilogue.beta != 0 && form.epilogue.auxiliary != gemm::Auxiliary::kPreActivation)
       throw Error(
           fmt::format("the epilogue {} has no C: leave out beta and --in-place", to_string(form.epilogue)));
+    if (form.in_place && form.types.d != gemm::Type::kBf16)
+      throw Error(
+          fmt::format("D can be stored in place of C only if both are bf16, but D is {}: leave out "
+                      "--in-place",
+                      gemm::name_of(form.types.d)));
     if (form.epilogue.auxiliary == gemm::Auxiliary::kGate && shape.n % 2 != 0)
       throw Error(fmt::format("a gate makes one column of D from two, but N is {}: N must be even", shape.n));
-    auxiliary_ = std::make_unique<AuxWorkload>(shape, pattern, seed, form.epilogue, form.aux_pitch,
-                                               form.aux_offset, form.bias_length, form.types.d);
+    auxiliary_ = std::make_unique<AuxWorkload>(shape, pattern, seed, form);
     return;
   }
   if (form.types.are_bf16()) {
@@ -545,6 +561,24 @@ CheckResult Workload::check(const gemm::TileShape& tile, const gemm::Epilogue& e
   return result;
 }
 
+std::uint64_t Workload::hash_of_results() const {
+  std::uint64_t hash = 0;
+  const auto add = [&](const auto& values) {
+    for (const std::uint8_t byte : as_bytes(values)) hash = mix64(hash ^ byte);
+  };
+  if (typed_) {
+    add(typed_->image().d);
+  } else if (auxiliary_) {
+    const AuxImage now = auxiliary_->image();
+    add(now.d);
+    add(now.tensor);
+    add(now.reduced);
+  } else {
+    add(image().d);
+  }
+  return hash;
+}
+
 TypedWorkload& Workload::typed() {
   return *typed_;
 }
@@ -609,7 +643,7 @@ CheckResult launch_and_check(Workload& workload, const gemm::Launcher& launcher,
 
 std::int64_t workload_bytes(const gemm::Shape& shape, const ProblemForm& form) {
   if (!form.types.are_bf16() && !narrows_d(form.types)) return typed_workload_bytes(shape, form.types);
-  if (form.epilogue.has_more()) return aux_workload_bytes(shape, form.epilogue, form.aux_pitch);
+  if (form.epilogue.has_more()) return aux_workload_bytes(shape, form);
   const bool has_c = !form.in_place && (form.has_source || form.epilogue.beta != 0);
   const auto groups = static_cast<std::int64_t>(std::max<std::size_t>(1, form.groups.size()));
   const std::int64_t elements =

@@ -76,6 +76,9 @@ class Workload {
   CheckResult check(const gemm::TileShape& tile, const gemm::Epilogue& epilogue,
                     const Allowance& allowance = {});
 
+  /// Of the bits of all that a kernel writes, as the device has it now.
+  std::uint64_t hash_of_results() const;
+
   /// Where the types are not bf16, what it consists of.
   TypedWorkload& typed();
   /// Where the epilogue has a tensor of its own, a gate, or a reduction.
