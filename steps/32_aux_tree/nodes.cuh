@@ -22,26 +22,23 @@
 
 namespace gemm::step_32 {
 
-inline constexpr int kLoadBuffers = 4;
-inline constexpr int kAcross = 3;  // subtiles of a tile of 192 columns
-
 /// Step 31's place in D, and where the auxiliary tensor is.
-struct Place : EpiloguePlace {
+template <int kLoadBuffers, int kReaders = 1>
+struct PlaceOf : EpiloguePlace {
   const TreeArguments& tensors;
   const ptx::TensorMap* map;             // the auxiliary tensor's
   LoadedSubtiles<kLoadBuffers>* loaded;  // where a node loads
   StoreBuffers* stored;                  // where a node stores: the consumer's own
   PipelineState<kLoadBuffers> read{};    // in `loaded`
   int buffer = 0;                        // in `stored`, and of D
+  int subtile = 0;                       // counted in what the consumer has of the tile
 
-  static __device__ __forceinline__ int lane() { return thread() % 32; }
-  /// Where this thread writes or reads a matrix of a subtile, 128-byte swizzle: stmatrix and ldmatrix.
-  static __device__ __forceinline__ bf16* fragments(bf16 (*subtile)[64], int unit) {
-    const int matrix_row = thread() / 32 * 16 + lane() % 16;
-    const int place = ((unit + lane() / 16) ^ matrix_row % 8) * 8;
-    return &subtile[matrix_row][place];
+  /// The buffer of this consumer's subtile before the one in `read`.
+  __device__ __forceinline__ int before() const {
+    return read.stage < kReaders ? read.stage + kLoadBuffers - kReaders : read.stage - kReaders;
   }
 };
+using Place = PlaceOf<4>;
 
 // Lesson: a tree is a trunk of nodes, and a node of the trunk may have a branch. Only `visit` knows: the
 // trunk hands one fragment from node to node, and a branch begins with a fragment of its own. All other hooks
@@ -52,8 +49,10 @@ struct Tree : Nodes... {
   static constexpr bool kLoads = (false || ... || Nodes::kLoads);
   static constexpr bool kStores = (false || ... || Nodes::kStores);
   static constexpr bool kGates = (false || ... || Nodes::kGates);
+  static constexpr bool kSource = (false || ... || Nodes::kSource);
   static_assert((0 + ... + (Nodes::kLoads || Nodes::kStores)) <= 1,
                 "there is one map of an auxiliary tensor");
+  static_assert((0 + ... + Nodes::kLoads) == (0 + ... + Nodes::kReleases), "what is loaded is released once");
   static constexpr int kMasks = (0 + ... + Nodes::kMasks);
   static_assert(kMasks <= 1, "there is one mask");
 
@@ -92,6 +91,7 @@ struct BranchNode : EmptyNode {
 template <float (*kJoin)(float, float), Node<Place>... Nodes>
 struct Branch : BranchNode<Tree<Nodes...>> {
   static constexpr bool kLoads = Tree<Nodes...>::kLoads;
+  static constexpr bool kReleases = kLoads;
   Tree<Nodes...> branch;
   template <typename Hook>
   __device__ __forceinline__ void each_of_branch(const Hook& hook) {
@@ -110,11 +110,12 @@ struct Branch : BranchNode<Tree<Nodes...>> {
 // ANCHOR: load_tensor
 struct LoadTensor : EmptyNode {
   static constexpr bool kLoads = true;
+  static constexpr bool kReleases = true;
   bf16 (*subtile)[64];
   std::uint32_t pairs[2][4];  // [unit][half], two units and the next two
 
   __device__ __forceinline__ void previsit(const Place& at) {
-    at.loaded->consumer_wait(at.read, at.row / 64 * kAcross + at.column / 64);
+    at.loaded->consumer_wait(at.read, at.subtile);
     subtile = at.loaded->buffer[at.read.stage].element;
     ptx::ldmatrix_x4(pairs[0], Place::fragments(subtile, 0));
   }

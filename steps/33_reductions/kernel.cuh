@@ -7,6 +7,7 @@
 
 #include "gemm/epilogue/activation.cuh"
 #include "gemm/epilogue/narrow_store.cuh"
+#include "gemm/epilogue/source_nodes.cuh"
 #include "gemm/epilogue/store_tile.cuh"
 #include "gemm/epilogue/tree_nodes.cuh"
 #include "gemm/launch/grids.cuh"
@@ -68,7 +69,9 @@ __device__ __forceinline__ void visit_and_store(WarpgroupTile<T>& warpgroup, Sto
           pairs[i] = ptx::cvt_rn_bf16x2_f32(x[0], x[1]);
         }
         const int place = ((unit + lane / 16) ^ row % 8) * 8;
-        if constexpr (!Visitor::kNarrows) ptx::stmatrix_x4(&d[row][place], pairs);
+        // The same address: beside C's it costs no register of its own.
+        bf16* const to = Visitor::kSource ? Place::fragments(d, unit) : &d[row][place];
+        if constexpr (!Visitor::kNarrows) ptx::stmatrix_x4(to, pairs);
       }
       visitor.each([&](auto& node) { node.reduce(d); });
       visitor.each([&](auto& node) { node.postreduce(at); });
@@ -109,8 +112,13 @@ __global__ void __launch_bounds__(Roles<T, kConsumers>::kThreads, 1)
     reduction_kernel(Shape shape, ReductionArguments given, const __grid_constant__ ptx::TensorMap a_map,
                      const __grid_constant__ ptx::TensorMap b_map,
                      const __grid_constant__ ptx::TensorMap tensor_map,
-                     const __grid_constant__ ptx::TensorMap d_map) {
-  auto& shared = ptx::dynamic_shared<Shared<T, kStages, Visitor>>();
+                     const __grid_constant__ ptx::TensorMap d_map,
+                     const __grid_constant__ ptx::TensorMap c_map) {
+  using S = Shared<T, kStages, Visitor>;
+  auto& shared = ptx::dynamic_shared<S>();
+  static_assert(sizeof(S) == sizeof(S::ring) + sizeof(S::d) + kBytesOf<typename S::Loaded> +
+                                 (sizeof(S::order) + sizeof(S::own) + 1023) / 1024 * 1024,
+                "the host and the device disagree about padding");
   using Loader = SubtileLoader<T, kLoadBuffers>;
   static_assert(T::kM == kTileRows && T::kN == kTileColumns, "the nodes know how large a tile is");
   const CtaTiles<T> tiles(shape, {RasterOrder::kGrouped, 16});
@@ -120,7 +128,7 @@ __global__ void __launch_bounds__(Roles<T, kConsumers>::kThreads, 1)
     PingPongConsumer<T, kStages> consumer(shared.ring, shared.order, me, k_tiles);
     Visitor visitor;
     auto& own = shared.own[me];
-    Place at{{{given, shape, own.visitor}, given, nullptr}, given, own.sums};
+    Place at{{{given, shape, own.visitor}, given, nullptr}, given, own.sums, &tensor_map};
     if constexpr (Visitor::kLoads) at.loaded = &shared.loaded;
     // The first tile belongs to the other consumer.
     if (Visitor::kLoads && me == 1) at.read.advance(Loader::kSubtiles);
@@ -140,7 +148,8 @@ __global__ void __launch_bounds__(Roles<T, kConsumers>::kThreads, 1)
   };
   if constexpr (Visitor::kLoads)
     run_ping_pong<T>(shared, tiles, k_tiles, &a_map, &b_map, consume,
-                     Loader{shared.loaded, tiles, &tensor_map, min(k_tiles, kStages)});
+                     Loader{shared.loaded, tiles, Visitor::kSource ? &c_map : &tensor_map,
+                            min(k_tiles, kStages), !Visitor::kSource || given.beta != 0});
   else
     run_ping_pong<T>(shared, tiles, k_tiles, &a_map, &b_map, consume);
 }
@@ -151,18 +160,20 @@ Variant variant(const char* name, const char* summary) {
   constexpr int kStages = 4;
   using Grid = SummingCtas<T, Shared<T, kStages, Visitor>, Roles<T, kConsumers>::kThreads,
                            kEpilogue.reduction, kCombine>;
+  EpilogueSupport support = only(kEpilogue, kEpilogue.has_more());
+  support.source = Visitor::kSource;
   return variant_of<reduction_kernel<T, kStages, Visitor>, Grid>(
       {.name = name,
        .summary = summary,
        .stages = kStages,
        .traffic = wgmma_tile_traffic<T>(),
-       .epilogues = only(kEpilogue, kEpilogue.has_more()),
+       .epilogues = support,
        .types = {.d = Visitor::kNarrows ? Type::kE4m3 : Type::kBf16}},
       [](const Problem& problem, const auto& plan) {
         auto [a_map, b_map, d_map] = tile_maps<T>(problem);
         if (Visitor::kNarrows) d_map = narrow_store_map(problem.d, problem.shape.m, problem.shape.n);
         return std::tuple(problem.shape, Grid::arguments(problem, plan), a_map, b_map,
-                          auxiliary_map(problem, d_map), d_map);
+                          auxiliary_map(problem, d_map), d_map, source_map(problem, d_map));
       });
 }
 
@@ -170,6 +181,9 @@ using enum Reduction;
 using DGelu = Branch<times, LoadTensor, Activate<gelu_tanh_slope>>;
 template <typename... Nodes>
 using BiasRelu = Tree<Scale, SharedColumnBias<kTileColumns>, Activate<relu>, Nodes...>;
+template <typename... Nodes>
+using SourceGelu =
+    Tree<Scale, AddSource, SharedColumnBias<kTileColumns>, StoreOverSource, Activate<gelu_tanh>, Nodes...>;
 /// What the trees are: their epilogues.
 constexpr Epilogue drelu(Reduction reduction) {
   return {.auxiliary = Auxiliary::kMaskBackward, .reduction = reduction};
@@ -181,6 +195,10 @@ inline constexpr Epilogue kDGelu{.activation = Activation::kGelu,
                                  .auxiliary = Auxiliary::kPreActivationBackward,
                                  .reduction = kColumnSums};
 inline constexpr Epilogue kBiasAmax{.bias = Bias::kColumn, .reduction = kAmax};
+inline constexpr Epilogue kGeluAmax{.bias = Bias::kColumn,
+                                    .activation = Activation::kGelu,
+                                    .auxiliary = Auxiliary::kPreActivation,
+                                    .reduction = kAmax};
 inline constexpr auto kAtomic = Combine::kAtomic;
 
 inline const Step kStep{
@@ -190,7 +208,7 @@ inline const Step kStep{
     .unit = MathUnit::kWgmma,
     .architecture = Architecture::kSm90a,
     .contract = {.n_multiple = 8, .k_multiple = 8},
-    .epilogue = drelu(kColumnSums),
+    .epilogue = {.beta = 1, .auxiliary = Auxiliary::kMaskBackward, .reduction = kColumnSums},
     .variants = {
         variant<Tree<Scale, KeepMasked, ColumnSums<Ordered>>, drelu(kColumnSums)>(
             "drelu_bgrad", "ReLU's gradient and the bias's, in a fixed order"),
@@ -209,6 +227,10 @@ inline const Step kStep{
                                                                               "bias, the largest magnitude"),
         variant<Tree<Scale, SharedColumnBias<kTileColumns>, Amax, StoreE4m3>, kBiasAmax>(
             "amax_e4m3", "the same, D in e4m3 with a scale"),
+        variant<SourceGelu<Amax>, kGeluAmax>("source_gelu_amax",
+                                             "beta C, bias, pre-activation out, GELU, the largest magnitude"),
+        variant<SourceGelu<Amax, StoreE4m3>, kGeluAmax>("source_gelu_amax_e4m3",
+                                                        "the same, D in e4m3 with a scale"),
         variant<Tree<TopKSoftmax>, Epilogue{.reduction = kTopKSoftmax}>(
             "top_k", "softmax of the largest k of a row, which one tile holds"),
         variant<Tree<EmptyNode>>("identity", "a tree that does nothing"),

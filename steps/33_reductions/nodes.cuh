@@ -15,6 +15,7 @@
 #include "ptx/math.cuh"
 #include "ptx/memory.cuh"
 #include "ptx/named_barrier.cuh"
+#include "ptx/tensor_map.h"
 
 namespace gemm::step_33 {
 
@@ -39,8 +40,9 @@ struct TileSums {
 /// Step 32's place in D, and where a tile's sums go.
 struct Place : TreePlace {
   const ReductionArguments& reductions;
-  TileSums& sums;           // the consumer's own
-  bf16 (*d)[64] = nullptr;  // the subtile's buffer
+  TileSums& sums;             // the consumer's own
+  const ptx::TensorMap* map;  // the stored tensor's
+  bf16 (*d)[64] = nullptr;    // the subtile's buffer
 
   __device__ __forceinline__ bool has_row(int half) const { return corner.m + row_of(half) < shape.m; }
   static __device__ __forceinline__ void sync_consumer() { ptx::bar_sync(1 + threadIdx.x / 128, 128); }

@@ -145,10 +145,12 @@ __global__ void __launch_bounds__(kThreads, T::kCtasPerSm)
       const TilePosition tile = tile_at(index, tiles, raster);
       accumulators.wait(read, k_tiles - 1);
       const std::uint32_t d = base + static_cast<std::uint32_t>(read.stage) * T::kColumns;
+      // ANCHOR: store_and_release
       store<T>(gemm, d, tile.m * T::kM, tile.n * T::kN);
       accumulators.release(read);
       read.advance();
     }
+    // ANCHOR_END: store_and_release
   }
   __syncwarp();     // one lane of two warps was busy elsewhere
   __syncthreads();  // every warp has read its lanes, and nothing is in flight
