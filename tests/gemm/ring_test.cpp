@@ -2,6 +2,9 @@
 // emulator says when one of them calls a method too early, too often or with a state that is wrong.
 #include "gemm/pipeline/ring.cuh"
 
+#include <set>
+
+#include "emulator/explore/search.h"
 #include "emulator/hopper_test.h"
 #include "gemm/tile/tma_tile.cuh"
 
@@ -176,6 +179,37 @@ TEST_CASE("ring methods: consumer_release twice, of another stage, never") {
   check_reported(kNeverReleases, {"deadlock"},
                  "as consumer of k-tile 4, stage 1, for the phase of parity 1 of mbarrier full[1]");
   check_reported(kNeverReleases, {"deadlock"}, "2 of 2 arrivals are missing");
+}
+
+TEST_CASE("ring methods: the search for schedules finds each mistake within 40 steps, as seeds do") {
+  constexpr int kOneRoundAndTwo = kStages + 2;
+  for (int variation = kAsItShouldBe; variation <= kWaitsTooLate; ++variation) {
+    INFO("variation " << variation);
+    const auto once = [&] { return run_ring(kOneRoundAndTwo, static_cast<Variation>(variation)); };
+    std::set<std::string> by_seeds;
+    under_schedules(20, [&] { by_seeds.insert(once().rule); });
+    by_seeds.erase("passed");
+    emulator::explore::Limits limits;
+    limits.seconds = 20;
+    limits.seconds_after_failure = 1;
+    const emulator::explore::Found found = search(
+        [&] {
+          const Outcome outcome = once();
+          return emulator::explore::Outcome{outcome.rule == "passed", outcome.rule, outcome.report};
+        },
+        limits);
+    CHECK(found.shortest.has_value() == !by_seeds.empty());
+    if (!found.shortest) {
+      CHECK(found.end == emulator::explore::End::kAll);
+      continue;
+    }
+    CHECK(found.shortest->steps.size() <= 40);
+    CHECK(found.end == emulator::explore::End::kAll);
+    for (const std::string& rule : by_seeds) {
+      INFO("seeds find " << rule);
+      CHECK(found.rules.count(rule) == 1);
+    }
+  }
 }
 
 }  // namespace ring_test

@@ -1,5 +1,7 @@
 // play_mbarrier: the script language, the rows, the emulator's reports.
 #include <algorithm>
+#include <fstream>
+#include <nlohmann/json.hpp>
 #include <string>
 
 #include "harness/backend/backend.h"
@@ -54,6 +56,7 @@ TEST_CASE("mbarrier scripts: what is refused") {
   check_refused(play::mbarrier, "init 1, arrive 1000", {"more than 1000 events"});
   check_refused(play::mbarrier, "--file /nonexistent/script", {"'/nonexistent/script' cannot be read"});
   check_refused(play::mbarrier, "--file /", {"'/' cannot be read"});
+  check_refused(play::mbarrier, "init 1 --json /nonexistent/file", {"'/nonexistent/file' cannot be written"});
   check_refused(play::mbarrier, "init 1, arrive 0", {"'arrive 0' does nothing"});
   check_refused(play::mbarrier, "--file x init 1", {"give one of them"});
   check_refused(play::mbarrier, "--fiel x", {"'--fiel'", "did you mean '--file'?"});
@@ -121,4 +124,25 @@ TEST_CASE("play mbarrier: the emulator names what is wrong, behind the rows so f
     CHECK(static_cast<std::size_t>(std::count(ran.text.begin(), ran.text.end(), '\n')) == c.rows + 1);
     CHECK(contains(ran.errors, "PTX ISA"));
   }
+}
+
+TEST_CASE("mbarrier scripts: the same rows as JSON") {
+  const std::string path = GEMM_BUILD_DIR "/mbarrier.json";
+  const auto written = [&](const std::string& script, int status) {
+    CHECK(run(play::mbarrier, script + " --json " + path).status == status);
+    std::ifstream file(path);
+    return nlohmann::json::parse(file);
+  };
+  const nlohmann::json good = written("init 2, arrive_expect 1024, complete 1024, arrive, wait 0", 0);
+  REQUIRE(good["events"].size() == 5);
+  CHECK(good["events"][1]["event"] == "arrive_expect 1024");
+  CHECK(good["events"][1]["word"] == "0x7ffffbff801ffffc");
+  CHECK(good["events"][1]["tx"] == 1024);
+  CHECK(good["events"][3]["phase"] == 1);
+  CHECK(good["events"][4]["answer"] == "passed");
+  CHECK(good["ending"] == "");
+  const nlohmann::json stuck = written("init 2, arrive, wait 0", harness::kExitEmulator);
+  CHECK(stuck["events"].size() == 2);
+  CHECK(stuck["stopped_at"] == "wait 0");
+  CHECK(contains(stuck["report"].get<std::string>(), "deadlock"));
 }

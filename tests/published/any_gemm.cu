@@ -1,13 +1,17 @@
 // A published function f(A, B, C, m, n, k) that launches a GEMM: -D 'SOURCE="FILE"' -D 'CALLS=f, g' -D
-// TYPE=half, and -D ROWS_OF_B where B is [k][n]. Otherwise it is [n][k].
+// TYPE=half, and -D ROWS_OF_B where B is [k][n]. Otherwise it is [n][k]. -D DEPTH=512 for another K than 128.
 #define main published_main
 #include SOURCE
 #undef main
 
 #include "published.h"
 
+#ifndef DEPTH
+#define DEPTH 128
+#endif
+
 void check_kernel(emulate::Run& run) {
-  constexpr int kM = 256, kN = 512, kK = 128;
+  constexpr int kM = 256, kN = 512, kK = DEPTH;
   const auto a_values = run.small_integers<TYPE>(kM * kK);
   const auto b_values = run.small_integers<TYPE>(kN * kK);
   TYPE* a = run.buffer("A", a_values);

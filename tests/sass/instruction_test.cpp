@@ -104,6 +104,15 @@ TEST_CASE("the instructions of tcgen05 have classes, and the multiplication coun
       parse_instruction("UTCHMMA gdesc[UR24], gdesc[UR2], tmem[UR0], tmem[UR16], idesc[UR17], UP0");
   CHECK(classify(multiplication) == Class::kMatrixMath);
   CHECK(multiply_adds(multiplication) == 128 * 128 * 16 / 128);
+  const auto scaled = parse_instruction(
+      "UTCQMMA gdesc[UR28], gdesc[UR30], tmem[UR25], tmem[UR26], idesc[UR27], tmem[UR14], UP0");
+  CHECK(classify(scaled) == Class::kMatrixMath);
+  CHECK(multiply_adds(scaled) == 128 * 128 * 32 / 128);
+  const auto packed = parse_instruction(
+      "UTCOMMA.4X gdesc[UR12], gdesc[UR14], tmem[UR10], tmem[UR4], idesc[UR5], tmem[UR8], UP0");
+  CHECK(multiply_adds(packed) == 128 * 128 * 64 / 128);
+  CHECK(classify(parse_instruction("UTCCP.T.S.4x32dp128bit tmem[UR14+0x4], gdesc[UR6]")) ==
+        Class::kAsyncCopy);
   CHECK(classify(parse_instruction("UTCBAR [UR21], URZ")) == Class::kBarrier);
   CHECK(classify(parse_instruction("UTCBAR.MULTICAST [UR4], URZ, UR5")) == Class::kBarrier);
   CHECK(classify(parse_instruction("LDTM.x32 R4, tmem[UR5]")) == Class::kMatrixLoad);

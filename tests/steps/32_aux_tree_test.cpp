@@ -59,6 +59,27 @@ TEST_CASE("approximate trees stay inside their bounds, where they bend and where
   }
 }
 
+TEST_CASE("C is added with any factor, is not read where that is 0, and D may take its place", "[device]") {
+  if (skip_where_step_cannot_run()) return;
+  const gemm::Shape shape{140, 272, 200};
+  for (const gemm::Variant& variant : step_under_test().variants) {
+    if (!variant.epilogues.source) continue;
+    for (const float beta : {0.0F, 1.0F, -0.5F, 0.3F}) {
+      for (const Pattern pattern : {Pattern::kExact, Pattern::kNormal}) {
+        harness::ProblemForm form = harness::form_of(step_under_test(), variant);
+        form.epilogue.alpha = beta == 1 ? 0.0F : 2.0F;
+        form.epilogue.beta = beta;
+        form.c_pitch = 280;
+        verify_form(variant, shape, form, pattern, 3, 1);
+        if (beta == 0) continue;
+        form.c_pitch = 0;
+        form.in_place = true;
+        verify_form(variant, shape, form, pattern, 3, 1);
+      }
+    }
+  }
+}
+
 TEST_CASE("what a tree computes does not depend on the schedule", "[emulator]") {
   if (skip_without_emulator()) return;
   for (const gemm::Variant& variant : step_under_test().variants) {

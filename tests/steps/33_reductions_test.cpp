@@ -1,5 +1,6 @@
 // Step 33: every reduction on every kind of edge, under many schedules; a fixed order gives the same bits,
 // and atomics give others; refusals.
+#include <cmath>
 #include <cstdint>
 #include <set>
 #include <vector>
@@ -55,6 +56,18 @@ TEST_CASE("every reduction is right at every kind of edge", "[device]") {
       for (const Pattern pattern : {Pattern::kExact, Pattern::kNormal})
         verify_reduction(variant, shape, 0.5F, pattern);
     }
+  }
+}
+
+TEST_CASE("a NaN of C is the largest magnitude, and NaN and infinities of C are where they were",
+          "[device]") {
+  if (skip_where_step_cannot_run()) return;
+  for (const gemm::Variant& variant : step_under_test().variants) {
+    if (!variant.epilogues.source) continue;
+    harness::Workload workload(fitting_shape(variant, {129, 200, 328}), Pattern::kArange, 3,
+                               harness::form_of(step_under_test(), variant));
+    CHECK(std::isnan(harness::correct_image(workload.auxiliary().rules()).reduced.front()));
+    verify_reduction(variant, {129, 200, 328}, 0.5F, Pattern::kArange);
   }
 }
 

@@ -69,6 +69,9 @@ TEST_CASE("an accumulator that is not promoted fails what a promoted one passes 
   CHECK(wrong.report.find("14-bit accumulator that is never promoted") != std::string::npos);
   // And passes what it promises itself.
   CHECK(held_to(variant_named("128x128_never"), 0, shape, Pattern::kExact).ok);
+  // One that is promoted half as often does not pass either.
+  CHECK(held_to(variant_named("128x128_every256"), 128, shape, Pattern::kExact).failed == wrong.failed);
+  CHECK(held_to(variant_named("128x128_every256"), 256, shape, Pattern::kExact).ok);
 }
 
 TEST_CASE("a dot product of ones ends at 16384 in an accumulator of 14 bits") {

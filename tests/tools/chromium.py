@@ -89,6 +89,20 @@ class Browser:
             raise RuntimeError(done["exceptionDetails"]["exception"].get("description"))
         return done["result"].get("value")
 
+    def press(self, key, shift=False):
+        """Presses a key where the focus is."""
+        text = key if len(key) == 1 else ""
+        code = {"ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39, "ArrowDown": 40, "Home": 36, "End": 35, "Tab": 9}.get(key, ord(key.upper()[0]))
+        for kind in ("keyDown", "keyUp"):
+            self.call("Input.dispatchKeyEvent", type=kind, key=key, windowsVirtualKeyCode=code, modifiers=8 if shift else 0, **({"text": text} if text and kind == "keyDown" else {}))
+
+    def click(self, element):
+        """Clicks at the middle of what a JavaScript expression is, with the mouse."""
+        x, y = self.value(f"(() => {{ const one = {element}; one.scrollIntoView({{block: 'center'}}); const area = one.getBoundingClientRect(); "
+                          "return [area.x + area.width / 2, area.y + area.height / 2]; })()")
+        for kind in ("mouseMoved", "mousePressed", "mouseReleased"):
+            self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="none" if kind == "mouseMoved" else "left", clickCount=0 if kind == "mouseMoved" else 1)
+
     def wait_for(self, expression, seconds=20):
         """The value of an expression as soon as it is true."""
         end = time.monotonic() + seconds

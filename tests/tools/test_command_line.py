@@ -77,12 +77,24 @@ class Refusals(ProgramTest):
             ("--list", "--budget"), ("--list", "--check"), ("--list", "--json=x"), ("--list", "--variant=16"),
             ("--list", "--counters"), ("--budget", "--json=x"), ("--budget", "--time"), ("--budget", "--rounds=3"),
             ("--budget", "--sms=8"), ("--budget", "--pattern=exact"), ("--inject-faults", "--rounds=3"),
-            ("--trace=x", "--seconds=3"), ("--trace=x", "--budget"))))
+            ("--trace=x", "--seconds=3"), ("--trace=x", "--budget"), ("--ledger", "--check"), ("--ledger", "--counters"))))
         self.assertEqual([], list(self.folder.iterdir()))
 
     def test_flags_are_given_or_left_out(self):
         self.check("02_shared_tile", (["--check=0"], "--check takes no value"), (["--list=false"], "--list takes no value"),
                    (["--quick=0", "--check"], "--quick takes no value"), (["--counters=no"], "--counters takes no value"))
+
+    def test_a_statement_to_leave_out_is_one_of_the_kernel(self):
+        self.check("09_tma", (["--without", "kernel.cuh:1", "--check"], "--without 'kernel.cuh:1' names no statement"),
+                   (["--without", "wgmma_tile.cuh:104 __syncthreads", "--check"], "'wgmma_tile.cuh:104 wgmma_commit_group'"),
+                   (["--without", "kernel.cuh:84", "--necessary"], "--necessary does not go with --without"))
+
+    def test_a_schedule_that_breaks_nothing_does_not_end_well(self):
+        file = self.folder / "old.schedule"
+        file.write_text("schedule of 09_tma 128x128, 128x128x320, exact, seed 1\nfails with deadlock\n", encoding="utf-8")
+        done = self.run_program("09_tma", "--replay", file)
+        self.assertEqual((done.returncode, done.stderr), (2, ""))
+        self.assertIn("after these steps nothing is broken, although the file says deadlock", done.stdout)
 
     def test_names_are_not_empty(self):
         self.check("02_shared_tile", (["--variant", ""], "--variant: the name is empty"),

@@ -92,9 +92,10 @@ BROKEN = {
     ("remote_stores", "NOT_CLEARED"): "shared-uninitialised",
     ("remote_stores", "NO_WAIT"): "load-not-waited|load-overwrites",
     ("runtime", "NO_DEPENDENCY"): "global-uninitialised",
-    ("runtime", "NO_EVENT"): "global-uninitialised",
-    ("runtime", "NO_SYNCHRONIZE"): "wrong result",
+    ("runtime", "NO_EVENT"): "stream-race",
+    ("runtime", "NO_SYNCHRONIZE"): "host-race",
     ("runtime", "OUTSIDE"): "global-out-of-bounds",
+    ("runtime", "USE_FREED"): "global-uninitialised",
     ("same_value", "OTHER_VALUES"): "shared-race",
     ("same_value", "OTHER_WARPS"): "shared-race",
     ("shuffle_reduction", "NO_BARRIER"): "shared-race|shared-uninitialised",
@@ -111,6 +112,11 @@ BROKEN = {
     ("tensor_map_updates", "NO_START_ACQUIRE"): "tensormap-acquire",
     ("tensor_map_updates", "NO_WARP_SYNC"): "shared-race",
     ("tensor_map_updates", "TOO_MANY_ROWS"): "global-out-of-bounds",
+    ("tensor_memory", "CTA_SCOPE"): "load-not-waited",
+    ("tensor_memory", "NO_ANSWER"): "launch-control-response",
+    ("tensor_memory", "NO_FENCE"): "tcgen05-fence",
+    ("tensor_memory", "NO_LOAD_WAIT"): "tcgen05-ld-not-waited",
+    ("tensor_memory", "NO_ZEROS"): "tensor-memory-uninitialised",
     ("tma_ring", "EARLY_RELEASE"): "load-overwrites",
     ("tma_ring", "FIRST_PHASE"): "deadlock",
     ("tma_ring", "NO_LAST_WAIT"): "exit-in-flight",
@@ -205,6 +211,12 @@ class Examples(ExampleTest):
 
     def test_inline_ptx_of_accumulators_of_16_bits(self):
         self.check_right("half_sums")
+
+    def test_inline_ptx_of_blackwell(self):
+        self.check_right("tensor_memory")
+        self.check_broken("tensor_memory", "NO_LOAD_WAIT")
+        report = self.check_broken("tensor_memory", "NO_ZEROS")  # the group is an operand of the statement
+        self.assertIn("tcgen05.mma.cta_group::1.kind::f16 accesses tensor memory that was never written", report)
 
     def test_inline_ptx_of_arithmetic(self):
         self.check_functions("scalar")
@@ -354,7 +366,7 @@ class Examples(ExampleTest):
 
     def test_streams_graphs_textures_and_groups(self):
         self.check_right("runtime")
-        self.check_broken("runtime", "NO_EVENT")
+        self.check_quoted("host-race", self.check_broken("runtime", "NO_SYNCHRONIZE"))
 
     def test_clusters_that_are_cancelled(self):
         self.check_right("work_stealing")
@@ -530,6 +542,13 @@ class OwnKernels(WrittenFile):
         self.assertEqual(self.sentence("__global__ void k(int* x) {\n  x[0] = __isGlobal(x + 1);\n}\n"
                                        "void check_kernel(emulate::Run&) { k<<<1, 1>>>(nullptr); }\n"),
                          "own.cu:2: the emulator has no __isGlobal.")
+
+    def test_what_the_runtime_does_not_have_is_named_with_a_way_out(self):
+        text = "__global__ void k() {}\nint main() {\n  %s\n  k<<<1, 1>>>();\n  return 0;\n}\n"
+        for line, name, instead in (("cudaIpcMemHandle_t shared;", "cudaIpcMemHandle_t", "memory cannot be shared with another process: allocate it"),
+                                    ("cuModuleLoad(0, 0);", "cuModuleLoad", "launch the kernel by its name"),
+                                    ("cudaProfilerSetMode(1);", "cudaProfilerSetMode", "leave it out with #ifndef")):
+            self.assertIn(f"own.cu:3: the emulator has no {name}; {instead}", self.sentence(text % line))
 
     def test_an_index_outside_a_shared_array_is_reported(self):
         text = ("#include <cstdlib>\n__global__ void k(int* out, int first, int last) {\n  __shared__ int row[16];\n"

@@ -19,6 +19,12 @@ __global__ void turn(int* out, bool races) {
   if (!races) __syncthreads();
   out[threadIdx.x] = s[63 - threadIdx.x];
 }
+__device__ int mirrored(const int* s) { return s[63 - threadIdx.x]; }
+__global__ void turn_by_call(int* out) {
+  __shared__ int s[64];
+  s[threadIdx.x] = threadIdx.x;
+  out[threadIdx.x] = mirrored(s);
+}
 __global__ void hang() { if (threadIdx.x < 32) asm volatile("bar.sync 1, 64;"); }
 __global__ void unknown(int x) { asm("vset4.u32.u32.eq %0, %0, 1, 2;" : "+r"(x)); }
 #ifdef BROKEN
@@ -33,6 +39,7 @@ int main(int argc, char** argv) {
   if (!strcmp(what, "unknown")) unknown<<<1, 1>>>(argc);
   int *out, host[64];
   cudaMalloc(&out, sizeof host);
+  if (!strcmp(what, "calls")) turn_by_call<<<1, 64>>>(out);
   turn<<<1, 64>>>(out, !strcmp(what, "races"));
   cudaMemcpy(host, out, sizeof host, cudaMemcpyDeviceToHost);
   return host[3] == (strcmp(what, "wrong") ? 60 : 7) ? 0 : 1;
@@ -65,6 +72,11 @@ class Json(WrittenFile):
         self.assertEqual(right["schedules"], {"planned": 3, "run": 3, "sms": 4})
         self.assertEqual(right["not_checked"], ["exit-in-flight, as --allow says"])
 
+        ledger = self.document(*seeds, "--ledger", status=0)["ledger"]
+        meeting, = (row for row in ledger["barriers"] if row["barrier"] == "__syncthreads")
+        self.assertEqual((meeting["count"], meeting["arrives"], meeting["phases"]), ("64", "all threads", 1))
+        self.assertEqual([(order["before"], order["after"], order["bytes"]) for order in meeting["orders"]],
+                         [("threads write", "threads read", 256)])
         races = self.document(*seeds, "--sms", "2", "--", "races", status=3)
         report = races["reports"][0]
         self.assertEqual((races["result"], report["rule"]), ("not judged", "shared-race"))
@@ -77,9 +89,14 @@ class Json(WrittenFile):
         again = self.document(*report["repeat"][1:report["repeat"].index("--")], "--json", "--", "races", status=3)
         self.assertEqual(again["reports"], races["reports"])
 
+        calls = self.document(*seeds, "--", "calls", status=3)["reports"][0]
+        self.assertIn({"file": "own.cu", "line": 13, "inside": [{"file": "own.cu", "line": 9}]},
+                      [{key: place[key] for key in place if key != "role"} for place in calls["places"]])
+        self.assertNotIn(9, [place["line"] for place in calls["places"]])
+
         hangs = self.document(*seeds, "--", "hangs", status=3)["reports"][0]
         self.assertEqual(hangs["rule"], "deadlock")
-        self.assertIn({"role": "thread", "file": "own.cu", "line": 9}, hangs["places"])
+        self.assertIn({"role": "thread", "file": "own.cu", "line": 15}, hangs["places"])
         unknown = self.document(*seeds, "--", "unknown", status=3)["reports"][0]
         self.assertEqual((unknown["rule"], unknown["page"]), ("inline-ptx", "docs/emulator/emulated-forms.md"))
         wrong = self.document(*seeds, "--", "wrong", status=1)
@@ -88,7 +105,7 @@ class Json(WrittenFile):
         self.assertEqual(crashes["error"], {"kind": "host", "message": "the host code was ended by SIGFPE"})
 
         error = self.document(*seeds, "-D", "BROKEN", status=2)["error"]
-        self.assertEqual((error["kind"], error["places"]), ("compile", [{"role": "where", "file": "own.cu", "line": 12}]))
+        self.assertEqual((error["kind"], error["places"]), ("compile", [{"role": "where", "file": "own.cu", "line": 18}]))
         self.assertIn("invalid conversion", error["details"])
 
     def test_bad_input(self):

@@ -110,7 +110,88 @@ class Atomics(Rules):
             self.assertLess(report.index("--allow shared-uninitialised"), report.index("shared-race"))
 
 
+class Streams(Rules):
+    # Broken by CASE, in one place each. What the run says is the same under every schedule, because it follows from the waits.
+    TEXT = """#include <cstdlib>
+#include <string>
+__global__ void fill(int* x, int value) { x[threadIdx.x] = value; }
+__global__ void copy(const int* x, int* y) { y[threadIdx.x] = x[threadIdx.x]; }
+__global__ void count(int* x) { atomicAdd(x, 1); }
+int main() {
+  const std::string broken = getenv("CASE");
+  int *managed, *pinned, *a, *b;
+  cudaMallocManaged(&managed, 256), cudaMallocHost(&pinned, 256), cudaMalloc(&a, 512), cudaMalloc(&b, 256);
+  cudaStream_t s, t;
+  cudaEvent_t filled;
+  cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking), cudaStreamCreate(&t), cudaEventCreate(&filled);
+  for (int i = 0; i < 64; ++i) managed[i] = pinned[i] = 0;
+  fill<<<1, 64>>>(managed, 7);
+  if (broken != "managed") cudaDeviceSynchronize();
+  if (managed[5] != 7) return 1;
+  fill<<<1, 64, 0, s>>>(a, 3);
+  if (broken != "copy") cudaStreamSynchronize(s);
+  cudaMemcpy(pinned, a, 256, cudaMemcpyDeviceToHost);
+  if (pinned[5] != 3) return 1;
+  cudaMemcpyAsync(pinned, a, 256, cudaMemcpyDeviceToHost, s);
+  if (broken != "pinned") while (cudaStreamQuery(s) == cudaErrorNotReady) {}
+  if (pinned[5] != 3) return 1;
+  cudaMemcpyAsync(a, pinned, 256, cudaMemcpyHostToDevice, s);
+  if (broken != "source") cudaStreamSynchronize(s);
+  for (int i = 0; i < 64; ++i) pinned[i] = 1;
+  copy<<<1, 64, 0, s>>>(a, b);
+  cudaEventRecord(filled, s);
+  if (broken != "event") cudaStreamWaitEvent(t, filled);
+  fill<<<1, 64, 0, t>>>(a, 4);
+  fill<<<1, 64, 0, s>>>(a + 64, 5);        // another half of the buffer
+  copy<<<1, 64>>>(a, managed);             // the default stream waits for t, and t for s
+  count<<<1, 32, 0, s>>>(managed + 63);    // nothing orders this and the copy
+  return 0;
+}
+"""
+
+    def test_what_nothing_orders(self):
+        text = self.TEXT.replace("  count<<<", "  if (broken == \"default\") count<<<")
+        for case, rule, lines in (("managed", "host-race", (3, 14, 16)), ("pinned", "host-race", (21, 23)), ("source", "host-race", (24, 26)),
+                                  ("copy", "stream-race", (3, 17, 19)), ("event", "stream-race", (4, 27, 3, 30)),
+                                  ("default", "stream-race", (4, 32, 5, 33))):
+            with self.subTest(case):
+                for completion in ("random", "earliest", "latest"):
+                    self.reports(text, rule, *(f"own.cu:{line}" for line in lines), arguments=("--schedule-seed", "1", "--completion", completion), case=case)
+        self.passes(text, case="nothing")
+
+
 class Memory(Rules):
+    def test_objects_in_memory_that_a_kernel_allocates_and_in_shared_memory(self):
+        text = """#include <new>
+struct Base { __device__ virtual void push(int) = 0; };
+struct Sum : Base {
+  int sum = 0;
+  __device__ void push(int x) override { atomicAdd(&sum, x); }
+};
+__global__ void make(Sum** sum, int* blocks) { *sum = new Sum; blocks[0] = 0; }
+__global__ void add(Sum** sum, int* out, bool in_order) {
+  __shared__ __align__(8) unsigned char memory[sizeof(Sum)];
+  __shared__ Base* own;
+  if (threadIdx.x == 0) own = new (memory) Sum;
+  __syncthreads();
+  own->push(1);
+  (*sum)->push(1);
+  if (in_order) __syncthreads();
+  if (threadIdx.x == 0) out[blockIdx.x] = reinterpret_cast<Sum*>(memory)->sum;
+}
+__global__ void end(Sum** sum, int* out) { *out = (*sum)->sum; delete *sum; }
+void check_kernel(emulate::Run& run) {
+  Sum** sum = run.buffer<Sum*>("sum", 1);
+  int* out = run.buffer<int>("out", 5);
+  make<<<1, 1>>>(sum, out);
+  add<<<4, 64>>>(sum, out, %s);
+  end<<<1, 1>>>(sum, out + 4);
+  run.expect_equal("out", run.host(out), std::vector<int>{64, 64, 64, 64, 256});
+}
+""" % OTHER
+        self.passes(text, case="in order")
+        self.reports(text, "shared-race", "an atomic", "own.cu:16")
+
     def test_a_shared_array_that_nobody_writes_is_reported(self):
         text = ("__global__ void k(float* out, bool writes) {\n  __shared__ float s[32];\n  if (writes) s[threadIdx.x] = 1;\n"
                 "  out[threadIdx.x] = s[threadIdx.x] + 1;\n}\n" + CHECK % ("1, 32", 'run.buffer<float>("out", 32), ' + OTHER))

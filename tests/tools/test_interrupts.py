@@ -55,9 +55,8 @@ class Interrupts(GeneratorTest):
     def test_tools_that_read_what_is_in_its_place(self):
         self.interrupted("docs/results/roofline_h200.json", ["figures/draw_roofline.py"])
         self.interrupted("docs/figures/rasters.json", ["figures/draw_rasters.py"])
-        self.interrupted("docs/figures/mbarrier_events.jsonl", ["figures/draw_mbarrier_events.py"])
+        self.interrupted("docs/figures/runs.json.xz", ["figures/draw_mbarrier_events.py"])
         self.interrupted("build/emulator/traces/09.json", ["figures/draw_trace.py", "10"])
-        self.interrupted("common/ptx/wgmma_mma_async.cuh", ["generate_wgmma.py", "--check"])
 
     def test_tools_that_read_pages_and_profiles(self):
         for tool in ("tables.py", "excerpts.py", "roofline_table.py"):

@@ -204,20 +204,6 @@ class DamagedRecords(Damaged):
         (self.root / path).write_text((ROOT / path).read_text())
         self.refused(["figures/draw_rasters.py"], mutations(committed(path)), path, least=60)
 
-    def test_the_event_log(self):
-        path = "docs/figures/mbarrier_events.jsonl"
-        (self.root / path).parent.mkdir()
-        lines = (ROOT / path).read_text().splitlines()
-        (self.root / path).write_text("\n".join(lines) + "\n")
-        texts = {}
-        kinds = {}
-        for number, line in enumerate(lines):
-            kinds.setdefault(json.loads(line)["event"], number)
-        for number in kinds.values():
-            for description, text in mutations(json.loads(lines[number])).items():
-                texts[f"line {number + 1}: {description}"] = "\n".join([*lines[:number], text, *lines[number + 1:]]) + "\n"
-        self.refused(["figures/draw_mbarrier_events.py"], texts, path)
-
     def test_the_tool_for_records(self):
         self.write(timed_record())
         (self.root / "docs/results/other.json").write_text(json.dumps(timed_record()))

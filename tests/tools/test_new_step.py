@@ -63,19 +63,19 @@ class NewStep(unittest.TestCase):
         self.assertEqual(self.changed(), (set(), set()))
 
     def test_it_touches_what_a_command_rewrites_and_nothing_else(self):
-        done = self.new_step("76", "smaller_tiles", "--from", "73", "--title", "a tile for a small problem")
+        done = self.new_step("79", "smaller_tiles", "--from", "73", "--title", "a tile for a small problem")
         self.assertEqual((done.returncode, done.stderr), (0, ""))
-        self.assertEqual(self.changed(), ({"README.md", "docs/figures/step_map.svg", "docs/results.md", "steps/75_work_stealing/README.md", "steps/steps.json"},
-                                          {"steps/76_smaller_tiles/", "tests/mutants/s76/"}))
-        kernel = self.read("steps/76_smaller_tiles/kernel.cuh")
+        self.assertEqual(self.changed(), ({"README.md", "docs/figures/step_map.svg", "docs/results.md", "steps/77_block_scaled/README.md", "steps/steps.json"},
+                                          {"steps/79_smaller_tiles/", "tests/mutants/s79/"}))
+        kernel = self.read("steps/79_smaller_tiles/kernel.cuh")
         self.assertIn('.title = "a tile for a small problem",\n    .builds_on = "73_roles_two_accumulators",', kernel)
         self.assertNotIn("step_73", kernel)
         described = json.loads(self.read("steps/steps.json"))[-1]
         self.assertEqual((described["name"], described["builds_on"], described["architecture"]),
-                         ("76_smaller_tiles", "73_roles_two_accumulators", "100a"))
-        self.assertIn("· [76 →](../76_smaller_tiles/README.md)", self.read("steps/75_work_stealing/README.md"))
-        self.assertIn("[← 75](../75_work_stealing/README.md)", self.read("steps/76_smaller_tiles/README.md"))
-        self.assertIn("[76 smaller tiles](steps/76_smaller_tiles/README.md)", self.read("README.md"))
+                         ("79_smaller_tiles", "73_roles_two_accumulators", "100a"))
+        self.assertIn("· [79 →](../79_smaller_tiles/README.md)", self.read("steps/77_block_scaled/README.md"))
+        self.assertIn("[← 77](../77_block_scaled/README.md)", self.read("steps/79_smaller_tiles/README.md"))
+        self.assertIn("[79 smaller tiles](steps/79_smaller_tiles/README.md)", self.read("README.md"))
         self.assertIn("| a tile for a small problem |", self.read("docs/results.md"))
         # The tests of the pages, of the exercises and of the mutants find nothing.
         for test in ("test_markdown.Pages", "test_excerpts.Published", "test_figures.Committed.test_drawings_without_timelines",

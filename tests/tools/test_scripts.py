@@ -120,14 +120,6 @@ class Generators(unittest.TestCase):
         self.assertEqual((done.returncode, done.stdout, done.stderr),
                          (2, "", ".ci/run: error: unknown argument '--hlep'; there is only --help.\n"))
 
-    def test_the_generator_of_wgmma_explains_itself(self):
-        done = self.said("tools/generate_wgmma.py", "--help")
-        self.assertEqual((done.returncode, done.stderr), (0, ""))
-        self.assertIn("Usage: tools/generate_wgmma.py [--check]", done.stdout)
-        done = self.said("tools/generate_wgmma.py", "--chek")
-        self.assertEqual((done.returncode, done.stdout, len(done.stderr.splitlines())), (2, "", 1))
-        self.assertIn("--chek", done.stderr)
-
 
 class Bootstrap(SandboxTest):
     def setUp(self):
@@ -537,15 +529,16 @@ class Test(SandboxTest):
         self.assertIn("GPU tests: not run, nvidia-smi finds no usable GPU (7 tests skipped)", done.stdout)
         self.assertEqual(done.stdout.splitlines()[-1], "4 passed, 0 failed, 7 skipped")
 
-    def test_without_a_gpu_its_tests_are_built_only_on_request(self):
+    def test_without_a_gpu_its_programs_are_built_by_the_long_tier_only(self):
         self.results(gpu="4 0 0")
         (self.repository / "build/gpu/tests.txt").write_text("sass.machine_code bin/sass_reader ptxas\nptxas.no_spills kernel.cu.o ptxas\n")
         (self.repository / "build/gpu/build.ninja").touch()
         nvcc = make_executable(self.folder / "toolkit/bin/nvcc", '#!/bin/bash\necho "#$ TOP=$(dirname "$0")/.."\n')
         self.fake("cuobjdump", "")
         self.fake("nvdisasm", "")
-        for arguments, targets in ((["gpu"], ["build.ninja", "bin/sass_reader kernel.cu.o"]),
-                                   (["--all", "gpu"], ["all roofline sweep measuring time_plans"])):
+        kernels = ["build.ninja", "bin/sass_reader kernel.cu.o"]
+        for arguments, targets in ((["gpu"], kernels), (["--all", "gpu"], kernels),
+                                   (["--long", "gpu"], ["all roofline sweep measuring time_plans"])):
             self.log.unlink(missing_ok=True)
             self.run_tool("test", *arguments, CUDACXX=str(nvcc))
             self.assertEqual(self.built(), targets)
@@ -775,6 +768,17 @@ class Names(unittest.TestCase):
             self.skipTest(f"{build} is not set up")
         listed = subprocess.run(["ctest", "--test-dir", str(build), "-N"], capture_output=True, text=True, check=True).stdout
         self.names = re.findall(r"(?m)^ +Test +#\d+: (.*)$", listed)
+        self.build = build
+
+    def test_what_a_test_requires_is_part_of_the_whole_build(self):
+        listed = json.loads(subprocess.run(["ctest", "--test-dir", str(self.build), "--show-only=json-v1"],
+                                           capture_output=True, text=True, check=True).stdout)
+        commands = subprocess.run(["ninja", "-C", str(self.build), "-t", "commands", "all"], capture_output=True, text=True, check=True).stdout
+        made = {str(self.build / name) for name in re.findall(r" -o (\S+)", commands)}
+        required = {file for test in listed["tests"] for item in test.get("properties", [])
+                    if item["name"] == "REQUIRED_FILES" for file in item["value"]}
+        self.assertGreater(len(required), 100)
+        self.assertEqual(set(), required - made, "tools/test --all would not find these programs")
 
     def test_every_test_is_of_an_area(self):
         areas = {path.name for path in (ROOT / "tests").iterdir() if path.is_dir()}

@@ -17,6 +17,7 @@ import threading
 import unittest
 import urllib.parse
 
+import accessibility
 import chromium
 from markdown import Page
 from sandbox import ROOT
@@ -170,11 +171,32 @@ class Refusals(unittest.TestCase):
         self.assertIn("unrecognized arguments: build", self.refused("build"))
 
 
-class InChromium(SiteTest):
-    """Some pages of each kind, over the net and as files, on a telephone and on a desk."""
+class Printed(SiteTest):
+    """--pdf."""
 
-    PLACES = ("index.html", "docs/start.html", "steps/11_mbarrier_ring/index.html", "steps/11_mbarrier_ring/kernel.cuh.html", "docs/results.html",
-              "steps/08_wgmma/sass.txt.html")
+    def test_without_chromium_one_sentence_says_so(self):
+        done = subprocess.run([sys.executable, "-B", ROOT / "tools/site", "--pdf"], capture_output=True, text=True, check=False, env={"PATH": "/nonexistent"})
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("--pdf needs Chromium", done.stderr)
+        self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+
+    def test_long_the_core_is_printed_with_its_chapters_as_an_outline(self):
+        if not chromium.PROGRAM:
+            self.skipTest("no Chromium here")
+        done = tool("--pdf")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        printed = (SITE / "gemm-steps-core.pdf").read_bytes()
+        self.assertTrue(printed.startswith(b"%PDF"))
+        self.assertGreater(len(re.findall(rb"/Type /Page\b", printed)), 100)
+        self.assertIn(b"/Outlines", printed)
+        self.assertGreater(printed.count(b"/Dest"), 100)
+        core = [step for step in repository.steps() if step[:2] <= "18"]
+        self.assertEqual([step[:2] for step in core], [f"{number:02}" for number in range(1, 19)])
+        self.assertFalse((SITE / "gemm-steps-core.html").exists())
+
+
+class BrowserTest(SiteTest):
+    """A browser, and the roots of the site over the net and as files."""
 
     def setUp(self):
         super().setUp()
@@ -188,6 +210,13 @@ class InChromium(SiteTest):
         self.roots = (f"http://127.0.0.1:{server.server_port}", pathlib.Path(SITE).as_uri())
         self.browser = chromium.Browser()
         self.addCleanup(self.browser.close)
+
+
+class InChromium(BrowserTest):
+    """Some pages of each kind, over the net and as files, on a telephone and on a desk."""
+
+    PLACES = ("index.html", "docs/start.html", "steps/11_mbarrier_ring/index.html", "steps/11_mbarrier_ring/kernel.cuh.html", "docs/results.html",
+              "steps/08_wgmma/sass.txt.html")
 
     def found(self, words):
         """Where the first results of the search lead."""
@@ -207,6 +236,28 @@ class InChromium(SiteTest):
                         self.browser.open(f"{root}/{place}", width)
                         self.assertLessEqual(self.browser.value("document.documentElement.scrollWidth - innerWidth"), 0)
                         self.assertEqual(self.browser.said, [])
+
+    def test_a_page_that_is_not_there_leads_to_the_course(self):
+        """At any depth, and where the site is not the root of its server."""
+
+        class Handler(http.server.SimpleHTTPRequestHandler):
+            def log_message(self, *_):
+                pass
+
+            def send_error(self, code, *_):
+                self.send_response(code)
+                self.end_headers()
+                self.wfile.write((SITE / "404.html").read_bytes())
+
+        for folder, root in ((SITE, ""), (SITE.parent, "/site")):
+            server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Handler, directory=folder))
+            threading.Thread(target=server.serve_forever, daemon=True).start()
+            self.addCleanup(server.server_close)
+            self.addCleanup(server.shutdown)
+            for place in ("none.html", "steps/none/none.html"):
+                with self.subTest(root=root, place=place):
+                    self.browser.open(f"http://127.0.0.1:{server.server_port}{root}/{place}")
+                    self.assertEqual(self.browser.wait_for("document.querySelector('#ways:not([hidden]) a')?.pathname"), f"{root}/index.html")
 
     def test_search_diagrams_and_machine_code(self):
         for root in self.roots:
@@ -231,6 +282,55 @@ class InChromium(SiteTest):
                 self.assertIn(words, text_of(self.browser.call("DOM.getOuterHTML", nodeId=article)["outerHTML"]))
                 size = self.browser.call("Page.getLayoutMetrics")["cssContentSize"]["width"]
                 self.assertLessEqual(size, width)
+
+
+class Accessible(BrowserTest):
+    """What axe-core finds serious or critical, on a page of each kind; where the Python package axe-playwright-python brings it."""
+
+    KINDS = ("index.html", "docs/results.html", "docs/mbarriers.html", "docs/descriptors.html", "steps/11_mbarrier_ring/index.html",
+             "steps/11_mbarrier_ring/kernel.cuh.html", "404.html")
+    VIEWS = ((360, "dark"), (1440, "light"), (1440, "dark"))
+
+    def setUp(self):
+        super().setUp()
+        self.axe = accessibility.script()
+        if not self.axe:
+            self.skipTest("axe-core is not here; the Python package axe-playwright-python brings it")
+
+    def look(self, place, width, colours):
+        self.browser.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": colours}])
+        self.browser.open(f"{self.roots[0]}/{place}", width)
+        self.browser.value("document.querySelectorAll('figure[data-figure]').forEach(one => one.scrollIntoView())")
+        self.browser.wait_for("[...document.querySelectorAll('figure[data-figure]')].every(one => one.dataset.ready !== undefined)")
+
+    def test_pages(self):
+        for width, colours in self.VIEWS:
+            for place in self.KINDS:
+                with self.subTest(place=place, width=width, colours=colours):
+                    self.look(place, width, colours)
+                    self.assertEqual(accessibility.findings(self.browser, self.axe), [])
+
+    def test_the_search_while_it_is_open(self):
+        for width, colours in self.VIEWS:
+            with self.subTest(width=width, colours=colours):
+                self.look("docs/start.html", width, colours)
+                self.assertIn("mbarrier", InChromium.found(self, "expect-tx"))
+                self.assertEqual(accessibility.findings(self.browser, self.axe), [])
+
+    def test_the_emulator_in_a_page(self):
+        place = next((f"{step.relative_to(SITE)}" for step in sorted(SITE.glob("steps/*/index.html")) if 'class="emulator"' in step.read_text(encoding="utf-8")), None)
+        if not place:
+            self.skipTest("the site was built without the emulator; tools/site --emulator builds it")
+        for width, colours in self.VIEWS:
+            with self.subTest(width=width, colours=colours):
+                self.look(place, width, colours)
+                self.browser.value("document.querySelector('.emulator button').click()")
+                self.assertTrue(self.browser.wait_for("document.querySelector('.emulator form')", seconds=180))
+                # The last kernel is a broken one, whose report and source are shown.
+                self.browser.value("(one => { one.value = [...one.options].pop().value; one.dispatchEvent(new Event('change')); })(document.querySelector('.emulator select'))")
+                self.browser.value("document.querySelector('.emulator form').requestSubmit()")
+                self.assertTrue(self.browser.wait_for("!document.querySelector('.emulator [type=submit]').disabled", seconds=180))
+                self.assertEqual(accessibility.findings(self.browser, self.axe), [])
 
 
 if __name__ == "__main__":

@@ -385,7 +385,7 @@ TEST_CASE("copies, shifts and multiplications of one thread are in order where t
   CHECK_PASSES(run_multiply(Order::kCopyThenMultiply));
   CHECK_PASSES(run_multiply(Order::kMultiplyShiftMultiply));
   CHECK_PASSES(run_multiply(Order::kMultiplyWaitCopy));
-  CHECK_BREAKS("tensor-memory-race", run_multiply(Order::kMultiplyThenCopy));
+  CHECK_BREAKS("tensor-memory-overwritten", run_multiply(Order::kMultiplyThenCopy));
 }
 
 TEST_CASE("with cta_group 2 each CTA copies its own, and shifts its own") {

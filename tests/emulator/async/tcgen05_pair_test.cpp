@@ -283,6 +283,38 @@ __global__ void two_commits(int leaves) {
   cluster_sync();
 }
 
+/// Each CTA multiplies for itself, and its commit tells both. The one that comes last may be the peer's.
+__global__ void commits_of_both(const bf16* a, const bf16* b, int no_fence) {
+  auto& shared = ptx::dynamic_shared<Shared>();
+  const int warp = static_cast<int>(threadIdx.x) / 32;
+  fill(shared.a, a, kM / 2);
+  fill(shared.b, b, kN / 2);
+  ptx::fence_proxy_async_shared_cta();
+  if (threadIdx.x == 0) {
+    ptx::mbarrier_init(&shared.done, 2);
+    ptx::fence_mbarrier_init_release_cluster();
+  }
+  if (warp == 0) ptx::tcgen05_alloc(&shared.tensor_memory, 32);
+  cluster_sync();
+  const std::uint32_t d = ptx::ld_shared(&shared.tensor_memory);
+  if (threadIdx.x == 0) {
+    ptx::tcgen05_fence_after_thread_sync();
+    const std::uint32_t instruction = ptx::encode(InstructionDescriptor{.m = kM / 2, .n = kN / 2});
+    for (int k = 0; k < kK; k += 16)
+      ptx::tcgen05_mma_f16_ss(d, descriptor(shared.a, k), descriptor(shared.b, k), instruction, k > 0);
+    ptx::tcgen05_commit_multicast(&shared.done, 3);
+  }
+  __syncwarp();
+  wait_cluster(&shared.done, 0);
+  if (no_fence == 0) ptx::tcgen05_fence_after_thread_sync();
+  float values[32];
+  ptx::tcgen05_ld_32x32b_x32(values, lane_address(d));
+  ptx::tcgen05_wait_ld();
+  __syncthreads();
+  cluster_sync();
+  if (warp == 0) ptx::tcgen05_dealloc(d, 32);
+}
+
 /// Notes which of two commits' arrivals came first.
 __global__ void which_first(int* first) {
   auto& shared = ptx::dynamic_shared<Shared>();
@@ -447,6 +479,14 @@ TEST_CASE("arrivals of two commits come in any order, and each must find its CTA
   const ptx::LaunchShape shape{.grid = {2}, .block = {32}, .cluster = {2}, .shared_bytes = sizeof(Shared)};
   CHECK_PASSES(run(two_commits, shape, 0));
   CHECK_BREAKS("cluster-exit", run(two_commits, shape, 1));
+}
+
+TEST_CASE("commits of several CTAs end a phase together, and the fence behind it is what is missing") {
+  const DeviceArray<bf16> a(arange(kM / 2 * kK, 3), "A");
+  const DeviceArray<bf16> b(arange(kN / 2 * kK, 11), "B");
+  const ptx::LaunchShape shape{.grid = {2}, .block = {128}, .cluster = {2}, .shared_bytes = sizeof(Shared)};
+  CHECK_PASSES(run(commits_of_both, shape, a.get(), b.get(), 0));
+  CHECK_BREAKS("tcgen05-fence", run(commits_of_both, shape, a.get(), b.get(), 1));
 }
 
 TEST_CASE("relaxed arrivals and waits order what tcgen05 does, between its fences, and nothing else") {

@@ -103,8 +103,14 @@ TEST_CASE("launch-limits: the grid") {
   CHECK(run(nothing, shape({1, 65535}, {1})).rule == "passed");
 }
 
-TEST_CASE("launch-limits: clusters have at most 8 CTAs and divide the grid") {
+TEST_CASE("launch-limits: clusters have at most 8 CTAs, or 16 if the kernel allows it, and divide the grid") {
   CHECK(run(nothing, shape({8}, {1}, {8})).rule == "passed");
+  CHECK(run(nothing, shape({16}, {1}, {16})).rule == "launch-limits");
+  const auto* const kernel = reinterpret_cast<const void*>(&nothing);
+  emulator::allow_unportable_cluster(kernel, true);
+  CHECK(run(nothing, shape({16}, {1}, {16})).rule == "passed");
+  CHECK(run(nothing, shape({32}, {1}, {32})).rule == "launch-limits");
+  emulator::allow_unportable_cluster(kernel, false);
   CHECK(run(nothing, shape({16}, {1}, {16})).rule == "launch-limits");
   CHECK(run(nothing, shape({9}, {1}, {2})).rule == "launch-limits");
   CHECK(run(nothing, shape({4, 3}, {1}, {2, 3})).rule == "passed");

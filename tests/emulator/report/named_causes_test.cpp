@@ -225,6 +225,19 @@ __global__ void arrives_in_peer(int fault) {
   if (fault != kNoWaitAtTheEnd) ptx::barrier_cluster_wait();
 }
 
+/// A thread passes a word to the others of its CTA.
+__global__ void word_behind_cluster_barrier(bool relaxed) {
+  auto& shared = ptx::dynamic_shared<Cluster>();
+  if (threadIdx.x == 0) ptx::st_shared(&shared.full, std::uint64_t{7});
+  if (relaxed) {
+    ptx::barrier_cluster_arrive_relaxed();
+  } else {
+    ptx::barrier_cluster_arrive();
+  }
+  ptx::barrier_cluster_wait();
+  ptx::ld_shared(&shared.full);
+}
+
 struct alignas(1024) Ring {
   bf16 tile[64][64];
   std::uint64_t full;
@@ -709,6 +722,13 @@ TEST_CASE("clusters: an arrival without its wait, and a relaxed one without a fe
              run(arrives_in_peer, shape, kNoWaitAtTheEnd));
   CHECK_SAYS("mbarrier-uninitialised", "barrier_cluster_arrive_relaxed alone does not publish earlier writes",
              run(arrives_in_peer, shape, kRelaxedWithoutFence));
+}
+
+TEST_CASE("shared-race: a relaxed barrier of the cluster lies between the accesses") {
+  const ptx::LaunchShape shape{.grid = {2}, .block = {64}, .cluster = {2}, .shared_bytes = sizeof(Cluster)};
+  CHECK_PASSES(run(word_behind_cluster_barrier, shape, false));
+  CHECK_SAYS("shared-race", "barrier.cluster.arrive.relaxed orders no accesses to memory",
+             run(word_behind_cluster_barrier, shape, true));
 }
 
 TEST_CASE("load-overwrites: a peer that says nothing of having read") {

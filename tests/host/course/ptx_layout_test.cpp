@@ -1,13 +1,16 @@
 // What the hardware is told about shared memory: swizzles, wgmma descriptors, tensor maps.
+#include <fmt/ranges.h>
+
 #include <cstdint>
-#include <cstdlib>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "catch.h"
 #include "ptx/descriptor.h"
 #include "ptx/swizzle_mode.h"
 #include "ptx/tensor_map_rules.h"
+#include "ptx/wgmma_statement.cuh"
 
 namespace gemm::ptx {
 namespace {
@@ -150,9 +153,38 @@ TEST_CASE("tensor map: every rule is named when it is broken") {
   says(broken([](TensorMapSpec& s) { s.swizzle = Swizzle::k32B; }), "longer than the swizzle's span of 32");
 }
 
-TEST_CASE("wgmma wrappers: the file is what its generator writes") {
-  if (std::system("python3 --version > /dev/null 2>&1") != 0) return skip_test("there is no python3");
-  CHECK(std::system("python3 " GEMM_SOURCE_DIR "/tools/generate_wgmma.py --check") == 0);
+#define GEMM_TEXT_OF(...) #__VA_ARGS__
+#define GEMM_TEXT(...) GEMM_TEXT_OF(__VA_ARGS__)
+#define GEMM_NUMBERS(N, R, R1, R2, R3, R4, R5, R6, REST) \
+  {N, {R, R1, R2, R3, R4, R5, R6}, GEMM_WGMMA_REGISTERS_##R, GEMM_TEXT(GEMM_WGMMA_ACCUMULATOR_##R(REST))},
+
+TEST_CASE("wgmma wrappers: the macros name every register, and count the operands after them") {
+  struct Width {
+    int n;
+    std::vector<int> operands;
+    std::string registers, accumulator;
+  };
+  const std::vector<Width> all = {GEMM_WGMMA_EACH_WIDTH(GEMM_NUMBERS, "+f")};
+  const std::vector<Width> integers = {GEMM_WGMMA_EACH_INTEGER_WIDTH(GEMM_NUMBERS, "+r")};
+  std::set<int> widths;
+  for (const auto& [n, operands, registers, accumulator] : all) {
+    INFO("N = " << n);
+    widths.insert(n);
+    std::vector<std::string> names;
+    std::vector<std::string> outputs;
+    for (int i = 0; i < n / 2; ++i) {
+      names.push_back(fmt::format("%{}", i));
+      outputs.push_back(fmt::format("\"+f\"(d[{}])", i));
+    }
+    CHECK(registers == fmt::format("{}", fmt::join(names, ", ")));
+    CHECK(accumulator == fmt::format("{}", fmt::join(outputs, ", ")));
+    for (std::size_t i = 0; i < operands.size(); ++i) CHECK(operands[i] == n / 2 + static_cast<int>(i));
+  }
+  CHECK(all.size() == 32);
+  CHECK(widths.size() == 32);
+  CHECK((*widths.begin() == 8 && *widths.rbegin() == 256));
+  for (const Width& width : integers) CHECK((width.n <= 24 || width.n % 16 == 0));
+  CHECK(integers.size() == 18);  // 8, 16, 24, 32 and from there by 16
 }
 
 }  // namespace

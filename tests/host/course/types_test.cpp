@@ -93,6 +93,45 @@ TEST_CASE("the ends of the formats") {
   CHECK(std::signbit(to_float(e4m3{0x80})));
 }
 
+TEST_CASE("e2m1, e2m3 and e3m2: all numbers, which come back, and saturation") {
+  const auto check = [](auto from, auto to, int bits, std::vector<float> positive) {
+    using T = decltype(to(0.0f));
+    REQUIRE(positive.size() == 1u << (bits - 1));
+    for (unsigned code = 0; code < positive.size(); ++code) {
+      const unsigned sign = 1u << (bits - 1);
+      CHECK(from(T{static_cast<std::uint8_t>(code)}) == positive[code]);
+      CHECK(from(T{static_cast<std::uint8_t>(code | sign)}) == -positive[code]);
+      CHECK(to(positive[code]).bits == code);
+      CHECK(to(-positive[code]).bits == (code | sign));
+      if (code + 1 < positive.size())
+        CHECK(to((positive[code] + positive[code + 1]) / 2).bits == code + code % 2);  // ties to even
+    }
+    CHECK(to(1000.0f).bits == positive.size() - 1);
+    CHECK(to(kNan).bits == positive.size() - 1);
+  };
+  check([](gemm::e2m1 x) { return to_float(x); }, gemm::to_e2m1, 4, {0, 0.5f, 1, 1.5f, 2, 3, 4, 6});
+  std::vector<float> e2m3;
+  for (int i = 0; i < 8; ++i) e2m3.push_back(static_cast<float>(i) / 8);
+  for (const float unit : {1.0f, 2.0f, 4.0f})
+    for (int i = 0; i < 8; ++i) e2m3.push_back(unit * (1 + static_cast<float>(i) / 8));
+  check([](gemm::e2m3 x) { return to_float(x); }, gemm::to_e2m3, 6, e2m3);
+  std::vector<float> e3m2;
+  for (int i = 0; i < 4; ++i) e3m2.push_back(static_cast<float>(i) / 16);
+  for (int exponent = -2; exponent <= 4; ++exponent)
+    for (int i = 0; i < 4; ++i) e3m2.push_back(std::ldexp(1 + static_cast<float>(i) / 4, exponent));
+  check([](gemm::e3m2 x) { return to_float(x); }, gemm::to_e3m2, 6, e3m2);
+}
+
+TEST_CASE("ue8m0 is a power of two, ue4m3 an e4m3 without a sign") {
+  for (unsigned code = 0; code < 255; ++code)
+    CHECK(to_float(gemm::ue8m0{static_cast<std::uint8_t>(code)}) ==
+          std::ldexp(1.0f, static_cast<int>(code) - 127));
+  CHECK(std::isnan(to_float(gemm::ue8m0{255})));
+  CHECK(to_float(gemm::ue4m3{0x7e}) == 448);
+  CHECK(to_float(gemm::ue4m3{0xb8}) == 1);
+  CHECK(std::isnan(to_float(gemm::ue4m3{0x7f})));
+}
+
 TEST_CASE("tf32 is a binary32 without the last 13 bits of its fraction, cut off") {
   for (const std::uint32_t bits : {0x3f801fffu, 0x3f803fffu, 0xbf80ffffu, 0x00001fffu, 0x7f7fffffu}) {
     CHECK(std::bit_cast<std::uint32_t>(to_float(gemm::tf32{bits})) == (bits & ~0x1fffu));

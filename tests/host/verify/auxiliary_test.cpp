@@ -1,5 +1,6 @@
 #include "harness/verify/epilogue/auxiliary.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -30,7 +31,16 @@ const std::vector<Epilogue> kEpilogues{
     {.auxiliary = Auxiliary::kMaskBackward},
     {.alpha = -0.5F, .activation = Activation::kGelu, .auxiliary = Auxiliary::kPreActivationBackward},
     {.bias = Bias::kColumn, .activation = Activation::kRelu, .auxiliary = Auxiliary::kGate},
-    {.bias = Bias::kColumn, .activation = Activation::kSilu, .auxiliary = Auxiliary::kGate}};
+    {.bias = Bias::kColumn, .activation = Activation::kSilu, .auxiliary = Auxiliary::kGate},
+    {.alpha = -0.5F,
+     .beta = 2,
+     .bias = Bias::kColumn,
+     .activation = Activation::kRelu,
+     .auxiliary = Auxiliary::kPreActivation},
+    {.beta = 1,
+     .bias = Bias::kColumn,
+     .activation = Activation::kGelu,
+     .auxiliary = Auxiliary::kPreActivation}};
 // In one of them N ends inside a word of a mask, in the other one with a word.
 const std::vector<gemm::Shape> kShapes{{160, 144, 96}, {97, 224, 40}};
 constexpr gemm::TileShape kTile{64, 64, 64};
@@ -79,6 +89,27 @@ TEST_CASE("auxiliary: every damaged result is rejected by the right check, and t
       }
     }
   }
+}
+
+TEST_CASE("auxiliary: a NaN of C must be a NaN in the outputs, any of them, and an infinity an infinity") {
+  const AuxRules rules = rules_of(kEpilogues.back(), kShapes[0], Pattern::kExact);
+  const auto acceptance = harness::aux_acceptance(rules);
+  const AuxImage right = harness::correct_image(rules);
+  const auto verify_with = [&](std::uint16_t from, std::uint16_t to) {
+    AuxImage image = right;
+    const auto element =
+        std::find_if(image.d.begin(), image.d.end(), [&](gemm::bf16 one) { return one.bits == from; });
+    REQUIRE(element != image.d.end());
+    element->bits = to;
+    return harness::verify(rules, image, acceptance, kTile);
+  };
+  CHECK(verify_with(0x7fff, 0x7fc1).ok);
+  CHECK(verify_with(0x7fff, 0x7f80).failed == std::vector<std::string>{harness::kValue});
+  CHECK(verify_with(0x7fff, 0xffff).failed == std::vector<std::string>{harness::kNeverWritten});
+  CHECK(verify_with(0x7f80, 0x7f7f).failed == std::vector<std::string>{harness::kValue});
+  CHECK(verify_with(0x7f80, 0x7fff).failed == std::vector<std::string>{harness::kValue});
+  // GELU of the negative one is 0 times infinity.
+  CHECK(std::none_of(right.d.begin(), right.d.end(), [](gemm::bf16 one) { return one.bits == 0xff80; }));
 }
 
 TEST_CASE(
@@ -216,7 +247,9 @@ TEST_CASE("auxiliary: the reference of single elements, computed by hand") {
       double sum = 0;
       double norm = 0;
       inputs.sum(row, column, sum, norm);
-      return static_cast<double>(epilogue.alpha) * sum + bias_at(rules.base, row, column);
+      const double source =
+          epilogue.beta == 0 ? 0 : static_cast<double>(epilogue.beta) * source_at(rules.base, row, column);
+      return static_cast<double>(epilogue.alpha) * sum + source + bias_at(rules.base, row, column);
     };
     const auto relu = [](double value) { return value > 0 ? value : 0; };
     const auto element = [&](int row, int column) {
@@ -233,6 +266,7 @@ TEST_CASE("auxiliary: the reference of single elements, computed by hand") {
         const double d = static_cast<double>(
             gemm::to_float(image.d[static_cast<std::size_t>(row * rules.columns_of_d() + column)]));
         INFO(harness::to_string(epilogue) << " " << row << " " << column);
+        if (!std::isfinite(source_at(rules.base, row, column))) continue;
         switch (epilogue.auxiliary) {
           case Auxiliary::kResidual:
             CHECK(d == bf16(relu(x(row, column)) + element(row, column)));

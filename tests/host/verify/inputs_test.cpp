@@ -72,6 +72,38 @@ TEST_CASE("inputs are pinned: records and reports name seeds, so the bits must n
   CHECK(bits(Pattern::kArange, Operand::kA, 3, 5) == 0xc378);
 }
 
+TEST_CASE("special: five of 17 rows have a NaN, an infinity, subnormal numbers or zeros") {
+  constexpr int kRows = 17 * 8;
+  constexpr int kColumns = 300;
+  const auto rule = harness::input_rule(Pattern::kSpecial, 3, Operand::kB, kRows, kColumns);
+  const std::vector<float> special = values(Pattern::kSpecial, Operand::kB, kRows, kColumns, 3);
+  const std::vector<float> exact = values(Pattern::kExact, Operand::kB, kRows, kColumns, 3);
+  int rows[6] = {};
+  std::vector<int> places;
+  for (int row = 0; row < kRows; ++row) {
+    const auto kind = harness::special_of(rule, row);
+    ++rows[static_cast<int>(kind)];
+    int same = 0;
+    for (int column = 0; column < kColumns; ++column) {
+      const auto index = static_cast<std::size_t>(row * kColumns + column);
+      const float value = special[index];
+      same += value == exact[index] ? 1 : 0;
+      if (!std::isfinite(value)) places.push_back(column);
+      if (std::isnan(value)) REQUIRE(kind == harness::Special::kNan);
+      if (std::isinf(value))
+        REQUIRE(kind == (value > 0 ? harness::Special::kInfinity : harness::Special::kMinusInfinity));
+      if (kind == harness::Special::kZero) REQUIRE(value == 0);
+      if (kind == harness::Special::kSubnormal) REQUIRE(std::abs(value) < 0x1p-126f);
+    }
+    const bool all = kind == harness::Special::kSubnormal || kind == harness::Special::kZero;
+    CHECK(same == (kind == harness::Special::kNone ? kColumns : all ? 0 : kColumns - 1));
+  }
+  for (int kind = 1; kind < 6; ++kind) CHECK(rows[kind] == 8);
+  std::sort(places.begin(), places.end());
+  CHECK(places.size() == 24);
+  CHECK(std::unique(places.begin(), places.end()) - places.begin() > 18);  // they are spread over K
+}
+
 TEST_CASE("exact_range is as large as exact sums allow") {
   for (const int k : {1, 7, 255, 256, 257, 1000, 4096, 28672, 262144}) {
     const std::int64_t r = harness::exact_range(k);
@@ -282,7 +314,8 @@ TEST_CASE("pattern names") {
   } catch (const harness::Error& error) {
     const std::string text = error.what();
     CAPTURE(text);
-    check_text(text, {"'norml'", "did you mean 'normal'", "Known: normal, exact, uniform, identity, arange"});
+    check_text(text, {"'norml'", "did you mean 'normal'",
+                      "Known: normal, exact, uniform, identity, arange, special"});
   }
 }
 

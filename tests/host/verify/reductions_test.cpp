@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -72,6 +73,54 @@ TEST_CASE("reductions: every damaged result is rejected by the right check, and 
       check_rejected(harness::aux_faults(epilogue), pattern, correct, verify, rules, kReducedTile);
     }
   }
+}
+
+TEST_CASE("reductions: special inputs show what becomes of NaN, and a result that loses it is rejected") {
+  for (const Epilogue& epilogue : kReductions) {
+    const AuxRules rules = harness::aux_rules(kReducedShape, Pattern::kSpecial, 3, epilogue);
+    const AuxImage correct = harness::correct_image(rules);
+    const auto acceptance = harness::aux_acceptance(rules);
+    const auto failed = [&](const AuxImage& image) {
+      const auto result = harness::verify(rules, image, acceptance, kReducedTile);
+      return result.ok ? std::string("ok") : result.failed.front();
+    };
+    INFO(name_of(epilogue, Pattern::kSpecial));
+    CHECK(failed(correct) == "ok");
+    AuxImage zeros = correct;
+    std::size_t nan = 0;
+    for (float& one : zeros.reduced) {
+      if (!std::isnan(one)) continue;
+      one = 0;
+      ++nan;
+    }
+    if (correct.reduced.empty()) continue;
+    CHECK(nan > 0);
+    CHECK((nan == 1 || nan < correct.reduced.size() / 2));
+    CHECK(failed(zeros) == harness::kReducedValue);
+  }
+}
+
+TEST_CASE("top k: NaN is never taken, and what is taken beside infinity becomes NaN") {
+  constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+  constexpr double kInfinite = std::numeric_limits<double>::infinity();
+  const auto share = [](double value) { return std::isnan(value) ? "nan" : value == 0 ? "0" : "share"; };
+  const auto shares = [&](const std::vector<double>& row) {
+    std::string text;
+    for (const double one : harness::top_k_softmax(row, 2)) text += std::string(share(one)) + " ";
+    std::vector<harness::Interval> intervals;
+    for (const double one : row) intervals.push_back({one, one});
+    std::string again;
+    for (const harness::Interval& one : harness::top_k_intervals(intervals, 2))
+      again += std::string(share(one.low)) + " ";
+    CHECK(again == text);
+    return text;
+  };
+  CHECK(shares({1, kNan, 3, 2}) == "0 0 share share ");
+  CHECK(shares({kNan, kNan, kNan}) == "0 0 0 ");
+  CHECK(shares({kNan, kNan, 1}) == "0 0 share ");
+  CHECK(shares({1, kInfinite, 2, -kInfinite}) == "0 nan nan 0 ");
+  CHECK(shares({-kInfinite, kInfinite, -kInfinite, kNan}) == "nan nan nan 0 ");
+  CHECK(shares({kInfinite, kInfinite, kInfinite, kNan}) == "nan nan 0 0 ");
 }
 
 TEST_CASE("reductions: what an opponent rounds is right where that is allowed, and nowhere else") {

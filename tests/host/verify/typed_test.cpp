@@ -33,8 +33,8 @@ const std::vector<Types> kTypes{{Type::kFp16, Type::kFp16, Type::kFp16},
                                 {Type::kBf16, Type::kBf16, Type::kBf16, Major::kMn, Major::kMn},
                                 {Type::kBf16, Type::kBf16, Type::kBf16, Major::kK, Major::kMn},
                                 {Type::kFp16, Type::kFp16, Type::kFp16, Major::kMn, Major::kK}};
-const std::vector<Pattern> kPatterns{Pattern::kExact, Pattern::kNormal, Pattern::kUniform, Pattern::kIdentity,
-                                     Pattern::kArange};
+const std::vector<Pattern> kPatterns{Pattern::kExact,    Pattern::kNormal, Pattern::kUniform,
+                                     Pattern::kIdentity, Pattern::kArange, Pattern::kSpecial};
 constexpr gemm::Shape kShape{160, 144, 96};
 constexpr gemm::TileShape kTile{128, 128, 64};
 
@@ -560,6 +560,58 @@ TEST_CASE("typed: a workload has rows of scales that TMA can load, NaN between t
   CHECK(row[69] == workload.rules().block_scale(harness::Operand::kA, 69, 128));
   CHECK(std::isnan(row[70]));
   CHECK(std::isnan(row[71]));
+}
+
+TEST_CASE("typed: ue8m0 scales keep exact sums exact, and wrong ones are rejected and named") {
+  Types types{Type::kE4m3, Type::kE4m3, Type::kFp32};
+  types.scaling = gemm::Scaling::kMx;
+  constexpr gemm::Shape kMx{72, 72, 400};
+  const TypedRules rules = harness::typed_rules(kMx, types, Pattern::kExact, 1);
+  const harness::TypedAcceptance acceptance = harness::typed_acceptance(rules);
+  const auto verify = [&](const TypedImage& image, const TypedRules& of) {
+    return harness::verify(of, image, acceptance, kTile);
+  };
+  const TypedImage correct = harness::correct_image(rules);
+  CHECK(verify(correct, rules).ok);
+  std::map<std::string, std::string> reports;
+  for (const harness::TypedFault& fault : harness::typed_faults(types)) {
+    INFO(fault.name);
+    TypedImage image = correct;
+    fault.damage(image, rules, kTile);
+    const harness::CheckResult result = verify(image, rules);
+    CHECK_FALSE(result.ok);
+    reports[fault.name] = result.report;
+  }
+  CHECK(contains(reports["scales of blocks not applied"], "the sums without any scale"));
+  CHECK(contains(reports["A's scales of the first of four blocks"],
+                 "the scale factor ID of A must be 0, 1, 2"));
+  CHECK(contains(reports["the scales of A and of B exchanged"], "the scales of A and of B exchanged"));
+}
+
+TEST_CASE("typed: ue8m0 scales lie in pieces as the tensor cores want them, and what is no scale is NaN") {
+  Types types{Type::kE4m3, Type::kE4m3, Type::kBf16};
+  types.scaling = gemm::Scaling::kMx;
+  const harness::TypedWorkload workload({130, 40, 160}, types, Pattern::kNormal, 3);
+  const gemm::Problem problem = workload.problem();
+  const TypedRules& rules = workload.rules();
+  std::vector<std::uint8_t> pieces(std::size_t{2} * 2 * 512);
+  harness::copy_to_host(pieces.data(), problem.mx_scales_a, pieces.size());
+  int wrong = 0;
+  for (int row = 0; row < 256; ++row) {
+    for (int block = 0; block < 8; ++block) {
+      const std::uint8_t bits = pieces[static_cast<std::size_t>(
+          (row / 128 * 2 + block / 4) * 512 + row % 32 * 16 + row / 32 % 4 * 4 + block % 4)];
+      if (row >= 130) {
+        wrong += bits != 0xff;
+      } else if (block >= 5) {
+        wrong += bits == 0xff;
+      } else {
+        wrong +=
+            gemm::to_float(gemm::ue8m0{bits}) != rules.block_scale(harness::Operand::kA, row, 32 * block);
+      }
+    }
+  }
+  CHECK(wrong == 0);
 }
 
 TEST_CASE("typed: in a race no fp16 overflows, elsewhere some saturate") {

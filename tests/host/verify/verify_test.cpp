@@ -247,6 +247,35 @@ TEST_CASE("NaN and infinity are never accepted") {
   }
 }
 
+TEST_CASE("special inputs: a NaN and an infinity are right where the inputs make them, and nowhere else") {
+  constexpr gemm::Shape kShape{51, 40, 96};
+  const auto acceptance = harness::host_acceptance(kShape, Pattern::kSpecial, 1);
+  const harness::RunImage correct = harness::correct_image(kShape, Pattern::kSpecial, 1);
+  const auto failed = [&](const auto& is_one, bf16 value) {
+    harness::RunImage image = correct;
+    const auto one = std::find_if(image.d.begin(), image.d.end(),
+                                  [&](bf16 element) { return is_one(gemm::to_float(element)); });
+    REQUIRE(one != image.d.end());
+    *one = value;
+    const auto result = harness::verify(image, acceptance, {16, 8, 32});
+    return result.ok ? std::string("ok") : result.failed.front();
+  };
+  const auto is_nan = [](float value) { return std::isnan(value); };
+  const auto is_infinite = [](float value) { return std::isinf(value) && value > 0; };
+  const auto is_finite = [](float value) { return std::isfinite(value) && value != 0; };
+  CHECK(harness::verify(correct, acceptance, {16, 8, 32}).ok);
+  CHECK(failed(is_nan, {0xffc1}) == "ok");  // any NaN
+  CHECK(failed(is_nan, harness::kPoison) == harness::kNeverWritten);
+  CHECK(failed(is_nan, {0}) == harness::kValue);
+  CHECK(failed(is_nan, {0x7f80}) == harness::kValue);
+  CHECK(failed(is_infinite, {0xff80}) == harness::kValue);
+  CHECK(failed(is_infinite, {0x7f7f}) == harness::kValue);
+  CHECK(failed(is_infinite, {0x7fff}) == harness::kValue);
+  CHECK(failed(is_finite, {0x7fff}) == harness::kNan);
+  CHECK(failed(is_finite, {0}) == harness::kValue);
+  CHECK(failed([](float value) { return value == 0; }, {0x8000}) == "ok");
+}
+
 TEST_CASE("a bound that reaches infinity still does not accept it") {
   harness::Acceptance acceptance = harness::make_acceptance({1, 2, 4}, Pattern::kNormal);
   const double value[] = {3.39e38, -3.39e38};

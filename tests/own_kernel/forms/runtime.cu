@@ -2,8 +2,9 @@
 // launches by kernels, textures and surfaces, memory of the host, tiles of several warps, groups of any kind.
 //
 // Broken on purpose: -D NO_EVENT (a stream reads what another one writes, without waiting for it), -D
-// NO_DEPENDENCY (a node of a graph does not wait for the one whose result it reads), -D NO_SYNCHRONIZE (the
-// host reads a copy that has not come), -D OUTSIDE (a surface is written below its last row).
+// NO_DEPENDENCY (a node of a graph does not wait for the one whose result it reads), -D USE_FREED (a graph
+// uses memory that it has freed), -D NO_SYNCHRONIZE (the host reads a copy that has not come), -D OUTSIDE (a
+// surface is written below its last row).
 #include <cooperative_groups.h>
 #include <cooperative_groups/reduce.h>
 
@@ -143,6 +144,65 @@ void check_graphs(emulate::Run& run) {
   cudaStreamDestroy(other);
 }
 
+__global__ void count_down(int* left, cudaGraphConditionalHandle goes_on) {
+  cudaGraphSetConditional(goes_on, --*left != 0);
+}
+__global__ void note_round(int* rounds) {
+  ++*rounds;
+}
+
+/// While `left` is not 0, counts it down and the rounds up; the rounds are kept in memory of the graph.
+void check_conditions(emulate::Run& run) {
+  int* left = run.buffer<int>("left", 1);
+  int rounds = 0;
+  cudaGraph_t graph = nullptr;
+  cudaGraphCreate(&graph, 0);
+  cudaGraphConditionalHandle goes_on = 0;
+  cudaGraphConditionalHandleCreate(&goes_on, graph, 1, cudaGraphCondAssignDefault);
+  cudaMemAllocNodeParams memory{};
+  memory.bytesize = sizeof(int);
+  cudaGraphNode_t allocation = nullptr, clear = nullptr, loop = nullptr, copy = nullptr, release = nullptr;
+  cudaGraphAddMemAllocNode(&allocation, graph, nullptr, 0, &memory);
+  int* counted = static_cast<int*>(memory.dptr);
+  cudaMemsetParams zero{};
+  zero.dst = counted;
+  zero.elementSize = 4;
+  zero.width = zero.height = 1;
+  cudaGraphAddMemsetNode(&clear, graph, &allocation, 1, &zero);
+  cudaGraphNodeParams node{cudaGraphNodeTypeConditional};
+  node.conditional.handle = goes_on;
+  node.conditional.type = cudaGraphCondTypeWhile;
+  node.conditional.size = 1;
+#ifdef USE_FREED
+  cudaGraphAddMemFreeNode(&release, graph, &clear, 1, counted);
+  cudaGraphAddNode(&loop, graph, &release, nullptr, 1, &node);
+#else
+  cudaGraphAddNode(&loop, graph, &clear, nullptr, 1, &node);
+#endif
+  cudaGraphAddMemcpyNode1D(&copy, graph, &loop, 1, &rounds, counted, sizeof(int), cudaMemcpyDeviceToHost);
+#ifndef USE_FREED
+  cudaGraphAddMemFreeNode(&release, graph, &copy, 1, counted);
+#endif
+  cudaStream_t body = nullptr;
+  cudaStreamCreate(&body);
+  cudaStreamBeginCaptureToGraph(body, node.conditional.phGraph_out[0], nullptr, nullptr, 0,
+                                cudaStreamCaptureModeGlobal);
+  note_round<<<1, 1, 0, body>>>(counted);
+  count_down<<<1, 1, 0, body>>>(left, goes_on);
+  cudaStreamEndCapture(body, nullptr);
+  cudaGraphExec_t instance = nullptr;
+  cudaGraphInstantiate(&instance, graph, 0);
+  for (const int count : {3, 5}) {
+    cudaMemcpy(left, &count, sizeof count, cudaMemcpyHostToDevice);
+    cudaGraphLaunch(instance, nullptr);
+    cudaDeviceSynchronize();
+    run.expect(rounds == count, "the body of the conditional node has run another number of times");
+  }
+  cudaGraphExecDestroy(instance);
+  cudaGraphDestroy(graph);
+  cudaStreamDestroy(body);
+}
+
 /// Each launch halves the interval, until it has one element.
 __global__ void divide(int* depth, int first, int count, int level) {
   if (count == 1) {
@@ -153,7 +213,27 @@ __global__ void divide(int* depth, int first, int count, int level) {
   divide<<<1, 1>>>(depth, first + count / 2, count - count / 2, level + 1);
 }
 
+/// Each thread has a row of its own, for one launch to fill and the next to read.
+__global__ void allocate_rows(int** rows) {
+  cudaMalloc(reinterpret_cast<void**>(&rows[blockIdx.x]), kCount * sizeof(int));
+  cudaStream_t stream = nullptr;
+  cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
+  fill<<<1, kCount, 0, stream>>>(rows[blockIdx.x], static_cast<int>(blockIdx.x));
+  cudaStreamDestroy(stream);
+}
+__global__ void take_rows(int** rows, int* last) {
+  last[blockIdx.x] = rows[blockIdx.x][kCount - 1];
+  cudaFree(rows[blockIdx.x]);
+}
+
 void check_launches_by_kernels(emulate::Run& run) {
+  int** rows = run.buffer<int*>("rows", 8);
+  int* last = run.buffer<int>("last", 8);
+  allocate_rows<<<8, 1>>>(rows);
+  take_rows<<<8, 1>>>(rows, last);
+  std::vector<int> expected(8);
+  for (int i = 0; i < 8; ++i) expected[static_cast<std::size_t>(i)] = kCount - 1 + i;
+  run.expect_equal("the last elements", run.host(last), expected);
   int* depth = run.buffer<int>("depth", 8);
   divide<<<1, 1>>>(depth, 0, 8, 0);
   run.expect_equal("the depths", run.host(depth), std::vector<int>(8, 3));
@@ -306,6 +386,7 @@ void check_groups(emulate::Run& run) {
 void check_kernel(emulate::Run& run) {
   check_streams(run);
   check_graphs(run);
+  check_conditions(run);
   check_launches_by_kernels(run);
   check_textures(run);
   check_groups(run);

@@ -7,6 +7,7 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 SUFFIXES = (".h", ".cuh", ".cpp", ".cu")
 BACKENDS = ("gpu", "emulator")
+MACHINES = ("native", "wasm")  # of the emulator
 INTERFACE = "harness/backend"  # its headers are what a backend implements, and below everything
 ELEMENTS = ("gemm/problem/bf16.h", "gemm/problem/types.h")  # the types of elements, which include nothing else: instructions convert to them
 
@@ -32,7 +33,8 @@ class Libraries:
                 below |= self.below.get(dependency, set())
             for folder in lists["FOLDERS"] + lists["COLD"]:
                 for backend in BACKENDS:
-                    self.folders[folder.replace("${GEMM_STEPS_BACKEND}", backend)] = name
+                    for machine in MACHINES:
+                        self.folders[folder.replace("${GEMM_STEPS_BACKEND}", backend).replace("${GEMM_STEPS_MACHINE}", machine)] = name
         # What is linked by hand must point down, too.
         for name, arguments in re.findall(r"target_link_libraries\(\s*(gemm_\w+)([^()]*)\)", text):
             for other in re.findall(r"\bgemm_\w+", arguments):

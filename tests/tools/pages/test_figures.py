@@ -70,6 +70,9 @@ def made_up_record():
         figures += [figure(name + ".rate", rate, **{parameter: count}),
                     figure(name + ".throughput", throughput, **{parameter: count}),
                     figure(name + ".clock", 2000, **{parameter: count})]
+    for a, time, clocks, clock in (("memory", 600, 1030, 1600), ("nowhere", 570, 1028, 1700)):
+        figures += [figure("loads.k_tile", clocks, a=a, b="memory"), figure("loads.time", time, a=a, b="memory"),
+                    figure("loads.clock", clock, a=a, b="memory")]
     figures += [figure("barrier", 20 + threads / 64, threads=threads) for threads in (128, 1024)]
     figures += [figure("launch.back_to_back", 2.5), figure("launch.and_wait", 7)]
     return {"schema": 1, "kind": "roofline", "commit": "abc1234", "date": "2025-01-02T03:04:05Z", "quick": False,
@@ -655,6 +658,8 @@ class Roofline(GeneratorTest):
         self.assertIn("two groups", self.document.read_text())
         self.assertEqual(self.table("arithmetic")[2], ["mma.sync m16n8k16, 4 warps per SM", "2000", "49 %", "400", "2000"])
         self.assertEqual(self.table("overheads")[1], ["`__syncthreads` of 128 threads", "22.0 clocks"])
+        self.assertEqual(self.table("loads")[1:], [["its own k-tiles", "its own k-tiles", "1.000", "1030", "1600"],
+                                                   ["nothing", "its own k-tiles", "0.950", "1028", "1700"]])
 
     def test_two_groups_of_lines_are_claimed_only_where_they_are(self):
         record = made_up_record()

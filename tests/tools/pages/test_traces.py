@@ -37,7 +37,8 @@ class Traces(TimelineTest):
         """Timelines are not committed: the kernels of this build run on the emulator, and what they did is drawn."""
         timelines(*draw_trace.traces_of(names))
         for name, draw in draw_trace.figures(names).items():
-            self.assertTrue(draw() == (ROOT / name).read_text(encoding="utf-8"),
+            drawn = draw()
+            self.assertTrue((drawn if isinstance(drawn, bytes) else drawn.encode()) == (ROOT / name).read_bytes(),
                             f"{name} is not what these kernels did: run tools/figures/draw_trace.py")
 
     def test_the_figure_of_step_10_is_what_its_kernel_did(self):

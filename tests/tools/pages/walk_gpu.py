@@ -45,6 +45,7 @@ LEFT = [
     (r"tools/clean\b.*", "removes what was built; test_clean.py"),
     (r"tools/test\b.*|\.ci/run", "runs all tests: a walk of its own"),
     (r"tools/new-step\b.*", "makes a step; test_new_step.py"),
+    (r"tools/necessary\b.*", "runs on the emulator; tests/command_line and tests/steps"),
     (r"tools/site\b.*", "makes and serves pages; test_site.py"),
     (r"tools/exercise\b.*", "runs on the emulator; test_exercise.py and tests/exercises"),
     (r"tools/(\w+\.py|diff-steps|records|same-code)\b.*", "has no need of a GPU; the other tests beside this file"),
@@ -53,7 +54,7 @@ LEFT = [
     (r"cmake --install\b.*|cmake --build build/emulator\b.*", "installs the emulator; test_install.py"),
     (r"tools/sass update\b.*", "writes every listing anew; tests/sass checks that they are up to date"),
     (r"tools/sass\b.*", NVCC),
-    (r"tools/\w+ .*--backend emulator.*|tools/play events\b.*", "runs on the emulator; test_markdown types it with a number"),
+    (r"tools/\w+ .*--(backend emulator|ledger|html)\b.*|tools/play events\b.*", "runs on the emulator; test_markdown types it with a number"),
 ]
 TYPED = "test_markdown types it: no GPU changes what it does"
 # What the hardware makes of a command that the emulator refuses; None: it succeeds.

@@ -1,0 +1,338 @@
+"""The site's figures that move: their data against what they are made of, and clicks and keys in headless Chromium."""
+import json
+import os
+import pathlib
+import re
+import sys
+import unittest
+
+from sandbox import ROOT
+from test_site import BrowserTest, SiteTest, read, repository
+
+sys.path.insert(0, str(ROOT / "tools/figures"))
+import compact_trace  # noqa: E402 (the path comes first)
+import draw_trace  # noqa: E402
+import living_figures  # noqa: E402
+import record_runs  # noqa: E402
+
+RUNS = record_runs.committed()
+
+
+class RunsTest(unittest.TestCase):
+    """tests/CMakeLists.txt gives its tests the programs that record runs."""
+
+
+class Runs(RunsTest):
+    def test_committed_runs_are_what_the_programs_write(self):
+        build = pathlib.Path(os.environ.get("GEMM_STEPS_BUILD", ROOT / "build/emulator"))
+
+        def command(name, arguments):
+            program = build / "bin" / (f"play_events_{arguments[0]}" if name == "events" else f"play_{name}")
+            if not program.exists():
+                self.skipTest(f"{program.name} is not built in {build}")
+            return [str(program)]
+
+        record_runs.play_command = command
+        self.assertTrue(record_runs.recorded() == RUNS, "tools/figures/record_runs.py records them anew")
+
+    def test_runs_show_what_their_settings_say(self):
+        """A slow role never waits once a k-tile has come; the other one does."""
+        for run in RUNS["ring"]:
+            if run["stages"] > 2 and run["slow"] in ("the producer", "the consumer"):
+                waits = blocked(run["events"])
+                self.assertEqual([bool(waits["producer"]), bool(waits["consumer"])], [run["slow"] == "the consumer", run["slow"] == "the producer"], run)
+
+
+def blocked(events):
+    """After how many events a role's next wait cannot pass yet, once a first k-tile has come."""
+    def role(event):
+        if event["event"] in ("phase", "complete_tx", "mbarrier_init"):
+            return None
+        full = event.get("barrier", "empty").startswith("full")
+        return "consumer" if event["event"] == "wgmma" or full == ("wait" in event["event"]) else "producer"
+
+    phases, found = {}, {"producer": 0, "consumer": 0}
+    for at, event in enumerate(events):
+        phases[event.get("barrier")] = event.get("phase")
+        for who in found if any(phase for name, phase in phases.items() if name and name.startswith("full")) else ():
+            following = next((other for other in events[at + 1:] if role(other) == who), None)
+            if following and "wait" in following["event"] and phases[following["barrier"]] < following["phase"]:
+                found[who] += 1
+    return found
+
+
+class Marked(SiteTest):
+    """Pages and data, without a browser."""
+
+    def test_pictures_that_have_a_living_figure_are_marked_and_stay(self):
+        counted = 0
+        for page in repository.pages():
+            text = re.sub(r"(?ms)^ *```.*?^ *```$", "", (ROOT / page).read_text(encoding="utf-8"))
+            wanted = []
+            for picture in re.findall(r"(?m)^!\[[^\]]*\]\(([^)]+)\)$", text):
+                place = repository.linked(page, picture)
+                if place and place[0] in living_figures.figures():
+                    wanted.append((*living_figures.figures()[place[0]], picture.rpartition("/")[2]))
+            shown = re.findall(r'<figure data-figure="(\w+)" data-name="([^"]+)"(?: data-keeps="picture")?><img src="(?:[^"]*/)?([^"/]+)" alt="[^"]+" />', read(repository.address(page)))
+            self.assertEqual(shown, wanted, page)
+            self.assertEqual("figures/figure.js" in read(repository.address(page)), bool(wanted), page)
+            counted += len(wanted)
+        self.assertGreater(counted, 45)
+
+
+class LivingFigures(BrowserTest):
+    CASES = ((0, 1440, "light"), (1, 360, "dark"))  # the root, the width, the colours
+
+    def show(self, place, name, root=1, width=1440, colours="light"):
+        self.browser.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": colours}])
+        self.browser.open(f"{self.roots[root]}/{place}", width)
+        self.figure = f"document.querySelector('figure[data-name=\"{name}\"]')"
+        self.browser.value(f"{self.figure}.scrollIntoView()")
+        self.assertTrue(self.browser.wait_for(f"{self.figure}.dataset.ready !== undefined && {self.figure}.querySelector('.figure-card') !== null"), name)
+
+    def fits(self):
+        self.assertLessEqual(self.browser.value("document.documentElement.scrollWidth - innerWidth"), 0)
+        self.assertEqual(self.browser.said, [])
+
+    def part(self, selector):
+        return f"{self.figure}.querySelector('{selector}')"
+
+    def count(self, selector):
+        return len(self.texts(selector))
+
+    def texts(self, selector):
+        return self.browser.value(f"[...{self.figure}.querySelectorAll('{selector}')].map(one => one.textContent)")
+
+    def said(self):
+        return self.texts(".figure-said")[0]
+
+    def do(self, name):
+        self.browser.click(self.part(f"[data-do={name}]"))
+
+    def choose(self, index, value):
+        self.browser.value(f"(() => {{ const one = {self.figure}.querySelectorAll('select')[{index}]; one.value = '{value}'; one.dispatchEvent(new Event('change')); }})()")
+
+    def focus(self, selector):
+        self.browser.value(f"{self.part(selector)}.focus()")
+
+    def test_a_timeline_has_the_spans_of_its_trace(self):
+        self.show("steps/12_warp_specialized/index.html", "timeline-12.gpu")
+        found = self.browser.value("figures.data['timeline-12.gpu'].traces.map(trace => figures.decodeTimeline(trace).rows.map(row => [row.name, row.spans.map("
+                                   "span => [span.letter, span.from, span.to, span.cta, span.tile ?? null, span.k ?? null, span.stage ?? null])]))")
+        for name, rows in zip(("12.base", "12"), found):
+            trace = draw_trace.with_end(json.loads((ROOT / f"docs/figures/traces/{name}.gpu.json").read_text(encoding="utf-8")))
+            wanted = []
+            for row, events, _ in draw_trace.rows(trace):
+                spans = []
+                for event in sorted(events, key=draw_trace.start_of):
+                    letter = "d" if event["args"].get("drain") else compact_trace.LETTERS[event["name"]]
+                    known = [event["args"].get(key) for key in ("tile", "k_tile", "stage")]
+                    spans.append([letter, draw_trace.start_of(event), draw_trace.end_of(event), 0, *known])
+                wanted.append([row, spans])
+            self.assertEqual(rows, wanted, name)
+
+    def test_a_timeline_is_played_zoomed_and_followed(self):
+        for case in self.CASES:
+            with self.subTest(case=case):
+                self.show("steps/12_warp_specialized/index.html", "timeline-12", *case)
+                self.fits()
+                self.assertGreater(self.count(".bar"), 400)
+                self.do("next")
+                self.assertRegex(self.said(), r"^Clock \d+\. Step 1[12]: .* begins: ")
+                first = self.said()
+                self.focus(".timeline")
+                self.browser.press("ArrowRight")
+                self.assertNotEqual(self.said(), first)
+                self.browser.press("ArrowLeft")
+                self.assertEqual(self.said(), first)
+                shown = f"['left', 'width'].map(name => parseFloat({self.part('.timeline-overview div')}.style[name]))"  # percent
+                self.do("in")
+                self.assertLess(self.browser.value(shown)[1], 70)
+                self.browser.press("ArrowRight", shift=True)
+                self.assertGreater(self.browser.value(shown)[0], 1)
+                self.browser.press("0")
+                self.assertEqual(self.browser.value(shown), [0, 100])
+                self.choose(0, 1)
+                self.assertGreater(self.count(".bar.faded"), 200)
+                for _ in range(6):
+                    self.do("next")
+                    self.assertNotRegex(self.said(), "stage [02]")
+                self.assertGreaterEqual(self.count(".timeline-life button"), 3)
+                self.browser.click(self.part(".timeline-life button"))
+                self.assertRegex(self.said(), r"^Clock [\d,]+\.")
+                self.fits()
+
+    def test_a_bar_says_what_it_is_and_shows_the_way_of_its_k_tile(self):
+        self.show("steps/12_warp_specialized/index.html", "timeline-12")
+        self.browser.click(self.part(".bar.act-copy"))
+        self.assertRegex(self.texts(".timeline-tip")[0], r"^copies.*k-tile 0, stage 0.* clocks.* bytes$")
+        self.assertRegex(self.said(), r"^copies: copy in flight, k-tile 0, stage 0\. Clock ")
+        self.assertEqual(self.texts(".timeline-life b"), ["Issued", "In flight", "Full", "Multiplied", "Empty, taken again"])
+
+    def test_every_timeline_can_be_stepped_through(self):
+        for step in ("05_ldg_double_buffer", "15_tma_store", "18_stream_k", "41_operand_in_registers", "73_roles_two_accumulators"):
+            with self.subTest(step=step):
+                self.show(f"steps/{step}/index.html", f"timeline-{step[:2]}", width=360)
+                self.do("next")
+                self.assertRegex(self.said(), r"^Clock [\d,]+\. \w+")
+                self.fits()
+
+    def test_playing_goes_from_event_to_event_for_readers_who_want_less_motion(self):
+        self.show("steps/12_warp_specialized/index.html", "timeline-12")
+        self.browser.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-reduced-motion", "value": "reduce"}])
+        self.do("play")
+        self.assertTrue(self.browser.wait_for(f"{self.part('.figure-said')}.textContent.startsWith('Clock')"))
+        self.do("play")
+        self.assertEqual(self.browser.value(f"{self.part('[data-do=play]')}.getAttribute('aria-label')"), "Play")
+
+    def test_the_ring_shows_each_event_of_its_log(self):
+        for case in self.CASES:
+            with self.subTest(case=case):
+                self.show("steps/11_mbarrier_ring/index.html", "ring", *case)
+                self.fits()
+                self.choose(0, "the consumer")
+                run = next(one for one in RUNS["ring"] if one["stages"] == 3 and one["slow"] == "the consumer")
+                begin = next(at for at, event in enumerate(run["events"]) if event["event"] != "mbarrier_init")
+                barriers, waiting = {}, False
+                for event in run["events"][:begin]:
+                    barriers[event["barrier"]] = event
+                self.focus(".figure-card [data-do=next]")
+                for event in run["events"][begin:]:
+                    self.browser.press("ArrowRight")
+                    if "barrier" in event:
+                        barriers[event["barrier"]] = event
+                    cells = [text for at, text in enumerate(self.texts("tbody td")) if at % 3]  # the stage's content is left out
+                    for at, cell in enumerate(cells):
+                        wanted = barriers[f"{'empty' if at % 2 else 'full'}[{at // 2}]"]
+                        self.assertRegex(cell, rf"^phase {wanted['phase']} {wanted['phase'] % 2}missing: {wanted['pending']} arrival")
+                        if at % 2 == 0:
+                            self.assertIn(f"{wanted['tx']:,} bytes", cell)
+                    waiting = waiting or bool(self.count(".ring-role.producer.blocked"))
+                self.assertTrue(waiting)
+                self.assertEqual(self.browser.value("figures.data.ring.ring.map(run => figures.replayRing(structuredClone(run)).farthest)"), [1] * len(RUNS["ring"]))
+                self.assertIn("never more than 1 phase", self.texts(".ring-why")[0])
+                self.browser.press("Home")
+                self.do("phase")
+                self.assertIn("phase 0 is complete, and phase 1 begins with parity 1", self.said())
+                self.fits()
+
+    def test_swizzles_show_places_and_banks(self):
+        for case in self.CASES:
+            with self.subTest(case=case):
+                self.show("docs/shared-memory.html", "swizzle", *case)
+                for mode, banks in (("none", ["8×", *["–"] * 7]), ("32", ["1×"] * 8), ("64", ["1×"] * 8), ("128", ["1×"] * 8)):
+                    self.do(f"mode-{mode}")
+                    self.assertEqual(self.texts(".swizzle-bank"), banks, mode)
+                    lines = next(one["lines"] for one in RUNS["swizzle"] if one["swizzle"].split()[0] == mode)
+                    self.assertEqual(self.texts(".swizzle-cell"), [cell for line in lines for cell in line], mode)
+                self.browser.click(self.part("[data-cell=\"3.0\"]"))
+                self.assertIn("Row 3, bytes 48 to 63: at shared + 1,408, in banks 0 to 3.", self.said())
+                self.browser.press("ArrowRight")
+                self.assertIn("Row 3, bytes 32 to 47", self.said())
+                self.fits()
+
+    def test_a_descriptor_finds_its_bytes(self):
+        for case in self.CASES:
+            with self.subTest(case=case):
+                self.show("docs/descriptors.html", "swizzle-descriptor", *case)
+                for mode, descriptors in RUNS["descriptor"].items():
+                    self.do(f"mode-{mode}")
+                    self.choose(0, len(descriptors) - 1)
+                    wanted = descriptors[-1]
+                    self.assertEqual(self.texts(".descriptor-word")[0], wanted["descriptor"])
+                    marked = self.browser.value(f"[...{self.figure}.querySelectorAll('.swizzle-cell')].flatMap((one, at) => one.matches('.chosen') ? [at] : [])")
+                    self.assertEqual(marked, sorted((address - record_runs.ADDRESS) // 16 for row in wanted["rows"] for address in row), mode)
+                    self.assertEqual(sorted(int(name[0]) for name in self.texts(".swizzle-cell.chosen")), sorted([*range(8)] * 2), mode)
+                self.fits()
+
+    def test_an_mbarrier_is_stepped_through(self):
+        for case in self.CASES:
+            with self.subTest(case=case):
+                self.show("docs/mbarriers.html", "mbarrier", *case)
+                self.assertEqual(self.count(".mbarrier-own"), 1)
+                for index, run in enumerate(RUNS["mbarrier"]):
+                    self.choose(0, index)
+                    self.focus(".figure-card [data-do=next]")
+                    for event in run["events"]:
+                        self.assertEqual(self.texts("[aria-current=step]"), [event["event"]])
+                        self.assertIn(event["word"], self.texts(".mbarrier-word")[0])
+                        self.assertIn(f"{event['pending']} of {event['count']} missing", self.texts(".mbarrier-board")[0])
+                        self.browser.press("ArrowRight")
+                    shown = self.browser.value(f"(one => one.hidden ? '' : one.textContent)({self.part('.mbarrier-report')})")
+                    self.assertEqual(shown, run["report"], run["title"])
+                self.fits()
+
+    def test_a_script_of_ones_own_where_the_emulator_is_in_the_page(self):
+        answer = json.dumps(RUNS["mbarrier"][1])
+        source = f"const wait = setInterval(() => {{ if (window.figures) {{ clearInterval(wait); figures.runMbarrier = async ({{script}}) => {{ window.asked = script; return {answer}; }}; }} }}, 1);"
+        self.browser.call("Page.addScriptToEvaluateOnNewDocument", source=source)
+        self.show("docs/mbarriers.html", "mbarrier")
+        self.browser.value(f"{self.part('.mbarrier-own input')}.value = 'init 2, arrive'")
+        self.browser.click(self.part(".mbarrier-own button"))
+        self.assertTrue(self.browser.wait_for(f"{self.figure}.querySelectorAll('.mbarrier-script li').length === {len(RUNS['mbarrier'][1]['events'])}"))
+        self.assertEqual(self.browser.value("window.asked"), "init 2, arrive")
+
+    def run_script(self, script):
+        """What the figure says of a script of the reader's own."""
+        self.browser.value(f"{self.part('.mbarrier-own input')}.value = {json.dumps(script)}")
+        self.browser.click(self.part(".mbarrier-own button"))
+        said = f"{self.part('.figure-said')}.textContent"
+        self.browser.wait_for(f"{said} !== 'The emulator runs your script.'")
+        return self.browser.value(said)
+
+    def test_a_file_names_the_command_that_runs_a_script(self):
+        self.show("docs/mbarriers.html", "mbarrier")
+        self.assertIn("In a terminal, this runs the script: tools/play mbarrier init 2, arrive", self.run_script("init 2, arrive"))
+        self.fits()
+
+    def test_the_emulator_runs_a_script_in_the_page(self):
+        self.show("docs/mbarriers.html", "mbarrier", root=0)
+        if not self.browser.value("figures.data.mbarrier.program"):
+            self.skipTest("the site was built without the emulator; tools/site --emulator builds it")
+        self.assertIn("A phase of this barrier takes 3 arrivals", self.run_script("init 3, arrive 3, test 0"))
+        self.assertEqual(self.texts(".mbarrier-script li"), ["init 3", "arrive", "arrive", "arrive", "test 0"])
+        self.focus(".figure-card [data-do=next]")
+        self.browser.press("End")
+        self.assertIn("yes: complete", self.said())
+        self.assertIn("did you mean 'arrive'", self.run_script("init 1, arive"))
+        self.run_script("init 2, arrive, wait 0")
+        self.browser.press("End")
+        self.focus(".figure-card [data-do=next]")
+        self.browser.press("End")
+        self.assertIn("deadlock", self.texts(".mbarrier-report")[0])
+        self.fits()
+
+    def test_the_picture_is_one_click_away_and_remains_without_javascript(self):
+        self.show("steps/11_mbarrier_ring/index.html", "ring")
+        self.assertGreater(self.browser.value(f"{self.part('img')}.offsetHeight"), 100)  # the text beside it describes it
+        self.assertEqual(self.count(".figure-still"), 0)
+        self.show("steps/11_mbarrier_ring/index.html", "timeline-11")
+        self.assertEqual(self.browser.value(f"{self.part('img')}.offsetHeight"), 0)
+        self.browser.click(self.part(".figure-still"))
+        self.assertGreater(self.browser.value(f"{self.part('img')}.offsetHeight"), 100)
+        self.browser.call("Emulation.setScriptExecutionDisabled", value=True)
+        self.browser.open(f"{self.roots[1]}/docs/mbarriers.html", 360)
+        node = self.browser.call("DOM.getDocument")["root"]["nodeId"]
+        pictures = self.browser.call("DOM.querySelectorAll", nodeId=node, selector="figure[data-figure] > img")["nodeIds"]
+        self.assertEqual(len(pictures), 2)
+        for picture in pictures:
+            self.assertGreater(self.browser.call("DOM.getBoxModel", nodeId=picture)["model"]["height"], 50)
+
+    def test_controls_have_names_and_can_be_reached(self):
+        for place, name in (("steps/12_warp_specialized/index.html", "timeline-12"), ("steps/11_mbarrier_ring/index.html", "ring"),
+                            ("docs/descriptors.html", "swizzle-descriptor"), ("docs/mbarriers.html", "mbarrier")):
+            with self.subTest(name=name):
+                self.show(place, name)
+                nameless = self.browser.value(f"[...{self.figure}.querySelectorAll('button, select, input, [role=application], [role=region], [role=group]')].filter("
+                                              "one => !(one.getAttribute('aria-label') || one.textContent.trim() || one.closest('label'))).map(one => one.outerHTML)")
+                self.assertEqual(nameless, [])
+                self.focus(".figure-tools button")
+                reached = {self.browser.value("document.activeElement.dataset.do")}
+                for _ in range(40):
+                    self.browser.press("Tab")
+                    reached.add(self.browser.value(f"{self.figure}.contains(document.activeElement) ? (document.activeElement.dataset.do || document.activeElement.tagName) : ''"))
+                self.assertGreaterEqual(reached, {"SELECT", "SUMMARY"} | ({"mode-none"} if "swizzle" in name else {"next", "play"}))
+
+
+if __name__ == "__main__":
+    unittest.main()
