@@ -15,8 +15,20 @@
 
 include(GemmUnits)
 
+# The steps that pages run.
+set(GEMM_PAGE_STEPS "(0[4-9]|1[0-8]|73)_")
+
+# What the emulator runs on: the files that differ are in emulator/native and emulator/wasm.
+if(EMSCRIPTEN)
+  set(GEMM_STEPS_MACHINE wasm)
+else()
+  set(GEMM_STEPS_MACHINE native)
+endif()
+
 add_library(gemm_headers INTERFACE)
-if(GEMM_STEPS_BACKEND STREQUAL "emulator")
+if(EMSCRIPTEN)
+  target_include_directories(gemm_headers INTERFACE "${PROJECT_SOURCE_DIR}/common/emulator/include")
+elseif(GEMM_STEPS_BACKEND STREQUAL "emulator")
   # Defines what kernels declare as `extern __shared__`; initialises that property of every program.
   set(CMAKE_CXX_LINKER_LAUNCHER "${PROJECT_SOURCE_DIR}/cmake/link_extern_shared")
   # First match wins: "ptx/memory.cuh" is the emulator's counterpart, "gemm/problem/gemm.h" the common header.
@@ -44,6 +56,9 @@ function(gemm_add_library name)
   set(sources "")
   set(units "")
   foreach(folder IN LISTS library_FOLDERS library_COLD)
+    if(EMSCRIPTEN AND folder MATCHES "^(emulator/instrument|harness/backend)$")  # programs in CUDA's own words, and waiting for a GPU
+      continue()
+    endif()
     # A folder inside another one of the list is in that one's unit.
     set(unit "${folder}")
     foreach(above IN LISTS units)
@@ -67,7 +82,7 @@ function(gemm_add_library name)
         string(APPEND unit _gpu)
       endif()
       gemm_add_unit(sources "${unit}" "${PROJECT_SOURCE_DIR}/common" ${sources_of_${folder}})
-      if(folder IN_LIST library_COLD)
+      if(folder IN_LIST library_COLD AND NOT EMSCRIPTEN)
         set_source_files_properties("${GEMM_UNITS_DIR}/${unit}.cpp" PROPERTIES COMPILE_OPTIONS -O0)
       endif()
     endif()
@@ -83,28 +98,36 @@ else()
   gemm_add_library(
     gemm_backend
     HEADERS gemm_headers
-    FOLDERS harness/backend emulator/machine emulator/machine/launch emulator/memory emulator/sync emulator/async emulator/report
-            emulator/report/causes emulator/instrument emulator/timeline
+    FOLDERS harness/backend emulator/machine emulator/machine/launch emulator/${GEMM_STEPS_MACHINE} emulator/memory emulator/sync emulator/async
+            emulator/report emulator/report/causes emulator/instrument emulator/timeline emulator/ledger emulator/explore
     DEPENDS gemm_base)
   # Texts, the counters of every access, and timelines: compiled in half of the time, and as fast.
   if(NOT GEMM_STEPS_SANITIZE)
-    foreach(folder IN ITEMS report timeline)
+    foreach(folder IN ITEMS report timeline ledger)
       set_source_files_properties("${GEMM_UNITS_DIR}/emulator_${folder}.cpp" PROPERTIES COMPILE_OPTIONS -O1)
     endforeach()
   else()
     # The scheduler, the clocks and the history of every byte: under the sanitizers the only sources whose tests gain more than
     # their compilation loses.
-    foreach(folder IN ITEMS machine memory)
+    foreach(folder IN ITEMS machine native memory)
       set_source_files_properties("${GEMM_UNITS_DIR}/emulator_${folder}.cpp" PROPERTIES COMPILE_OPTIONS -O1)
     endforeach()
   endif()
-  target_link_libraries(gemm_backend PUBLIC Boost::context ${CMAKE_DL_LIBS})
+  if(EMSCRIPTEN)  # fibers end with an exception
+    set_source_files_properties("${GEMM_UNITS_DIR}/emulator_wasm.cpp" PROPERTIES COMPILE_OPTIONS -fexceptions)
+  else()
+    target_link_libraries(gemm_backend PUBLIC Boost::context ${CMAKE_DL_LIBS})
+  endif()
   # What the sources of common/gemm say, for the emulator to read.
   set(header_sources "${GEMM_GENERATED_DIR}/header_sources.cpp")
+  set(of_steps "")
+  if(EMSCRIPTEN)
+    set(of_steps "-DSTEPS=${GEMM_PAGE_STEPS}")
+  endif()
   file(GLOB gemm_headers_told CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/common/gemm/*/*.cuh")
   add_custom_command(
     OUTPUT "${header_sources}"
-    COMMAND "${CMAKE_COMMAND}" "-DOUTPUT=${header_sources}" "-DSOURCE_DIR=${PROJECT_SOURCE_DIR}" -P
+    COMMAND "${CMAKE_COMMAND}" "-DOUTPUT=${header_sources}" "-DSOURCE_DIR=${PROJECT_SOURCE_DIR}" ${of_steps} -P
             "${PROJECT_SOURCE_DIR}/cmake/write_header_sources.cmake"
     DEPENDS ${gemm_headers_told} "${PROJECT_SOURCE_DIR}/cmake/write_header_sources.cmake"
     COMMENT ""
@@ -116,6 +139,9 @@ gemm_add_library(
   HEADERS gemm_neutral_headers
   FOLDERS harness/verify harness/verify/types harness/verify/epilogue harness/verify/workload
   DEPENDS gemm_backend)
+if(EMSCRIPTEN)  # pages time nothing and have no command line
+  return()
+endif()
 gemm_add_library(gemm_predict HEADERS gemm_neutral_headers COLD harness/predict DEPENDS gemm_backend)
 gemm_add_library(gemm_record HEADERS gemm_neutral_headers COLD harness/record harness/timing/statistics DEPENDS gemm_base gemm_build_info)
 gemm_add_library(

@@ -2,6 +2,7 @@
 # The program `compare` and the library gemm_all_steps hold all of them.
 
 include(GemmArchitecture)
+include(GemmKernelText)
 
 file(GLOB kernels CONFIGURE_DEPENDS RELATIVE "${PROJECT_SOURCE_DIR}/steps" "${PROJECT_SOURCE_DIR}/steps/*/kernel.cuh")
 set(GEMM_STEPS "")
@@ -80,20 +81,6 @@ int main(int argc, char** argv) { return harness::run_steps(argc, argv, kSteps, 
   if(GEMM_STEPS_BACKEND STREQUAL "gpu")
     set_target_properties(${name} PROPERTIES LINKER_LANGUAGE CUDA)
   endif()
-endfunction()
-
-# Sets `result` to the definition that puts the text of a kernel's source into the program, for the emulator, which
-# learns from it what the compiler does not tell. `scope`: the namespace inside gemm; `path`: as reports name it.
-function(gemm_embed_kernel file scope path result)
-  set(${result} "" PARENT_SCOPE)
-  if(GEMM_STEPS_BACKEND STREQUAL "emulator")
-    file(READ "${file}" text)
-    gemm_embed_text("${text}" "${scope}" "${path}" definition)
-    set(${result} "${definition}" PARENT_SCOPE)
-  endif()
-endfunction()
-function(gemm_embed_text text scope path result)
-  set(${result} "\n#include \"emulator/report/kernel_source.h\"\nnamespace source_of_${scope} {\nstatic const emulator::KernelSource kSource(\"${scope}\", \"${path}\", R\"kernel(${text})kernel\");\n}\n" PARENT_SCOPE)
 endfunction()
 
 # For a GPU, sources that compile the kernels of some of a step's tiles each, so that a build has work for all processors: kernel.cuh
@@ -215,16 +202,14 @@ if(GEMM_STEPS_BACKEND STREQUAL "emulator" AND NOT GEMM_STEPS_SANITIZE)
   set(together ${GEMM_STEPS})
   list(FILTER alone INCLUDE REGEX "^(06|16|32|40|70)_")
   list(FILTER together EXCLUDE REGEX "^(06|16|32|40|70)_")
-  list(LENGTH together count)
   list(TRANSFORM alone REPLACE "(.+)" "${GEMM_GENERATED_DIR}/steps/\\1.cpp")
   list(TRANSFORM together REPLACE "(.+)" "${GEMM_GENERATED_DIR}/steps/\\1.cpp")
-  foreach(begin RANGE 0 ${count} 8)
-    list(SUBLIST together ${begin} 8 some)
-    if(some)
-      math(EXPR unit "${unit} + 1")
-      gemm_add_unit(units steps_${unit} "${GEMM_GENERATED_DIR}" ${some})
-    endif()
-  endforeach()
+  while(together)
+    list(SUBLIST together 0 8 some)
+    list(REMOVE_ITEM together ${some})
+    math(EXPR unit "${unit} + 1")
+    gemm_add_unit(units steps_${unit} "${GEMM_GENERATED_DIR}" ${some})
+  endwhile()
   add_library(steps_for_lint OBJECT EXCLUDE_FROM_ALL ${units} ${alone})
   target_include_directories(steps_for_lint PRIVATE "${GEMM_GENERATED_DIR}")
   target_link_libraries(steps_for_lint PRIVATE gemm_options gemm_kernel_options gemm_headers)

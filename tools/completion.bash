@@ -86,7 +86,7 @@ _gemm_steps_value() {
       done
       echo all
       ;;
-    --json | --trace | --trace-untraced | --file | --output | --out) return 1 ;;
+    --json | --html | --html-data | --trace | --trace-untraced | --file | --output | --out) return 1 ;;
     *) ;;
   esac
 }
@@ -195,9 +195,9 @@ _gemm_steps() {
 # _gemm_steps_takes_value FLAG: true if the next word belongs to it.
 _gemm_steps_takes_value() {
   case $1 in
-    --backend | --variant | --suite | --population | --json | --trace | --tile | --shape | --order | --arch | --swizzle | --rows | --m | --n | --at | --row-bytes) ;;
-    --mode | --completion | --pattern | --alpha | --beta | --bias | --activation | --bias-length | --aux-pitch | --aux-offset | --groups | --top-k | --c-pitch | --c-offset | --seed | --relaunch | --rounds | --seconds | --schedule-seed | --sms | --allow | --strict | --elect | --trace-ctas | --trace-ctas-per-sm) ;;
-    --trace-untraced | --in-cache | --weak | --file | --output | --out | --port | --extent | --stride | --box | --element | --l2 | --base) ;;
+    --backend | --variant | --suite | --population | --json | --html | --html-data | --trace | --tile | --shape | --order | --arch | --swizzle | --rows | --m | --n | --at | --row-bytes) ;;
+    --mode | --completion | --pattern | --alpha | --beta | --bias | --activation | --bias-length | --aux-pitch | --aux-offset | --groups | --top-k | --c-pitch | --c-offset | --seed | --relaunch | --rounds | --seconds | --schedule-seed | --slow-warps | --sms | --allow | --strict | --elect | --trace-ctas | --trace-ctas-per-sm) ;;
+    --trace-untraced | --schedule | --without | --kind | --replay | --events | --total | --seeds | --in-cache | --weak | --file | --output | --out | --port | --extent | --stride | --box | --element | --l2 | --base) ;;
     --address | --leading | --base-offset) ;;
     *) return 1 ;;
   esac

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Learns the correction of step 22's model (common/gemm/fitted/learned_network.h) from plans that were measured, and from some that were not.
 
-Usage: tools/fit_choice.py [--check]
+Usage: tools/fit_choice.py [--check | --print FILE | --keep FILE LINES]
 
-docs/results/plans_h200.txt.xz and plans_h100.txt.xz have the measured plans; their first lines say what each set of them is, and how much it
-weighs. plans_h200_predicted.txt.xz has plans that nobody measured, with the times that an earlier model predicted. They are there because a
+docs/results/plans_h200.txt.bz2 and plans_h100.txt.bz2 have the measured plans; their first lines say what each set of them is, and how much it
+weighs. plans_h200_predicted.txt.bz2 has plans that nobody measured, with the times that an earlier model predicted. They are there because a
 network that learns from measured plans alone flatters plans unlike them, and a choice takes what is flattered. No loss counts them.
 steps/22_peak/choice.h predicts each plan by arithmetic, and a network of two hidden layers learns the logarithm of what it is wrong by. It
 sees what common/gemm/fitted/plan_features.h names; the file that is written says the names, and the program does not compile with others.
@@ -13,6 +13,7 @@ is the expected regret of a choice which takes a plan the more likely the shorte
 --check fits networks of several sizes to three quarters of the measured shapes at a time, and to all predicted plans, and says what the
 choice loses on the rest; nothing is written. That loss is a little too low, because the earlier model had learned from the measured plans of
 all shapes. It also knows of measured plans only, and a new fit may choose others: race it against the one before.
+--print writes the lines of a kept file to standard output, and --keep packs a file of such lines (tools/lib/kept_plans.py).
 New plans: cmake --build build/gpu --target time_plans; build/gpu/bin/time_plans --help. It takes a seed that no race reports.
 Needs numpy (python3 -m pip install numpy) and a C++ compiler.
 """
@@ -22,16 +23,16 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "lib"))
 import program  # first, for Ctrl-C
 import argparse
-import lzma
 import re
 import subprocess
 import tempfile
 
+import kept_plans
 from program import UserError
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-MEASURED = {"h200": ROOT / "docs/results/plans_h200.txt.xz", "h100": ROOT / "docs/results/plans_h100.txt.xz"}
-PREDICTED = {"h200": ROOT / "docs/results/plans_h200_predicted.txt.xz"}
+MEASURED = {"h200": ROOT / "docs/results/plans_h200.txt.bz2", "h100": ROOT / "docs/results/plans_h100.txt.bz2"}
+PREDICTED = {"h200": ROOT / "docs/results/plans_h200_predicted.txt.bz2"}
 LEARNED = ROOT / "common/gemm/fitted/learned_network.h"
 HIDDEN = (64, 32)  # (32, 32) loses as little on measured plans, but a third more by the earlier model where K is at most 128
 CHECKED = ((16, 8), (32, 16), (32, 32), (64, 32), (96, 48))
@@ -69,7 +70,7 @@ class Plans:
     def __init__(self, numpy):
         rows, times, weights, shapes = [], [], [], []
         for card, path in [*MEASURED.items(), *PREDICTED.items()]:
-            plans = sorted(plans_in(lzma.decompress(path.read_bytes()).decode()), key=lambda plan: plan[0].split()[:3])
+            plans = sorted(plans_in(kept_plans.unpacked(path)), key=lambda plan: plan[0].split()[:3])
             self.names, features = predicted([line for line, _ in plans], card)
             rows += features
             weights += [weight for _, weight in plans]
@@ -248,7 +249,15 @@ inline constexpr std::array<short, {numbers.size}> k{what}{layer + 1}{{
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--check", action="store_true", help="fit to three quarters of the measured shapes, say what is lost on the others")
+    parser.add_argument("--print", metavar="FILE", type=pathlib.Path, help="print the lines of a file of docs/results that keeps plans")
+    parser.add_argument("--keep", metavar=("FILE", "LINES"), nargs=2, type=pathlib.Path, help="replace FILE by the plans of LINES, packed")
     arguments = parser.parse_args()
+    if arguments.print:
+        sys.stdout.write(kept_plans.unpacked(arguments.print))
+        return 0
+    if arguments.keep:
+        arguments.keep[0].write_bytes(kept_plans.packed(arguments.keep[1].read_text(encoding="utf-8")))
+        return 0
     try:
         import numpy
     except ImportError as error:

@@ -6,10 +6,10 @@ Usage: tools/roofline_table.py [--check] [FILE.md ...]
 A table stands between two markers; what is between them is replaced:
   <!-- roofline: NAME [record=docs/results/FILE.json] -->
   <!-- /roofline -->
-NAME is hierarchy, ridges, tiles, warp_tiles, wgmma_shapes, in_flight, l2, arithmetic, conflicts, ldmatrix, overheads, or
-layouts, which needs no record. The record is docs/results/roofline_h200.json unless named; while the file is missing the table
-says so. Without files: README.md, CONTRIBUTING.md, docs/**/*.md and steps/*/README.md. --check changes nothing and fails
-if a table and its record differ.
+NAME is hierarchy, ridges, tiles, warp_tiles, wgmma_shapes, in_flight, l2, arithmetic, loads, conflicts, ldmatrix, overheads,
+or layouts, which needs no record. The record is docs/results/roofline_h200.json unless named; while the file is missing the
+table says so. Without files: README.md, CONTRIBUTING.md, docs/**/*.md and steps/*/README.md. --check changes nothing and
+fails if a table and its record differ.
 """
 import pathlib
 import sys
@@ -188,6 +188,23 @@ def arithmetic(record):
         record, f"Operands in registers (wgmma: in shared memory), {record.record['idle_ms']:g} ms idle before each run. ")
 
 
+SOURCES = {"memory": "its own k-tiles", "l2": "the same 16 k-tiles, which the L2 has", "one tile": "those of one tile, for all CTAs",
+           "nowhere": "nothing"}
+
+
+def loads(record):
+    figures = record.figures("loads.time")
+    record.used += figures
+    whole = record.value("loads.time", a="memory", b="memory")
+    rows = []
+    for figure in figures:
+        parameters = figure["parameters"]
+        rows.append([SOURCES[parameters["a"]], SOURCES[parameters["b"]], f"{figure['median'] / whole:.3f}",
+                     f"{record.value('loads.k_tile', **parameters):.0f}", f"{record.value('loads.clock', **parameters):.0f}"])
+    return markdown(["loaded of A", "loaded of B", "time", "clocks per k-tile", "SM clock (MHz)"], [False, False, True, True, True],
+                    rows) + caption(record, f"{record.record['idle_ms']:g} ms idle before each run. ")
+
+
 def pattern_name(parameters):
     width = f"{parameters['bytes_per_lane']} bytes"
     ways = parameters.get("conflict_ways")
@@ -244,8 +261,8 @@ def layouts():
 
 
 TABLES = {"hierarchy": hierarchy, "ridges": ridges, "tiles": tiles, "warp_tiles": warp_tiles,
-          "wgmma_shapes": wgmma_shapes, "in_flight": in_flight, "l2": l2, "arithmetic": arithmetic, "conflicts": conflicts,
-          "ldmatrix": ldmatrix, "overheads": overheads}
+          "wgmma_shapes": wgmma_shapes, "in_flight": in_flight, "l2": l2, "arithmetic": arithmetic, "loads": loads,
+          "conflicts": conflicts, "ldmatrix": ldmatrix, "overheads": overheads}
 
 
 def make_table(specification, _document):

@@ -448,7 +448,10 @@ def counters_table(record, path, options, document):
     rows = [[linked_name(contestant, document), contestant["variant"]] for contestant in contestants]
     headings = ["", "variant"]
     for heading, field, unit, form in COUNTED:
-        if all(field in contestant["counters"] for contestant in contestants):
+        counted = [contestant for contestant in contestants if field in contestant["counters"]]
+        if counted and len(counted) < len(contestants):
+            raise UserError(f"the record {relative(path)} has '{field}' for some contestants only; it must have it for all or for none.")
+        if counted:
             headings.append(heading)
             for row, contestant in zip(rows, contestants):
                 row.append(form.format(contestant["counters"][field] / unit))

@@ -21,6 +21,8 @@ struct Run {
   std::string groups{};  // of rows, as --groups says them
   std::optional<harness::ProblemForm>
       form{};  // of the problem; otherwise what the step computes unless asked
+  std::string
+      pattern{};  // of the inputs, as --pattern says it; otherwise exact, or normal where results are rounded
 };
 
 struct Schedule {
@@ -33,7 +35,7 @@ std::vector<Schedule> schedules();
 /// Those that suffice to see this: all, or for kMismatch, which is no race, a seed, the earliest and the
 /// latest.
 std::vector<Schedule> schedules_that_show(const std::string& what);
-/// Two seeds, the earliest and the latest of those, at most: for tests that run often.
+/// A seed, the earliest and the latest of those, at most: for tests that run often.
 std::vector<Schedule> few_schedules_that_show(const std::string& what);
 
 inline constexpr const char* kPassed = "passed";
@@ -42,8 +44,9 @@ inline constexpr const char* kRule = "rule";          // right, but not what the
 inline constexpr const char* kRefused = "refused";    // the harness, before the launch: one sentence
 
 struct Outcome {
-  std::string what;    // one of the above, or the emulator's name of the broken rule
-  std::string report;  // empty when passed
+  std::string what;        // one of the above, or the emulator's name of the broken rule
+  std::string report;      // empty when passed
+  std::uint64_t bits = 0;  // a hash of the results
 };
 
 /// One run with exact inputs, verified bit for bit; with normal ones where the epilogue rounds.

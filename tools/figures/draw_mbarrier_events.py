@@ -1,13 +1,11 @@
 #!/usr/bin/env python3
-"""Draws the mbarriers of a ring as the emulator saw them: docs/figures/mbarrier_events.svg from mbarrier_events.jsonl. The event
-log beside the figure is written by: tools/play events 11 --json docs/figures/mbarrier_events.jsonl
+"""Draws the mbarriers of a ring as the emulator saw them: docs/figures/mbarrier_events.svg from the log in
+docs/figures/runs.json.xz, which tools/figures/record_runs.py records with: tools/play events 11
 """
 from drawing import Drawing, figure_program
-from figure_data import load_events
 from palette import BLUE, GREEN, GRID, INK, ORANGE, PARITY, SOFT, WHITE
-from records import ROOT
+from record_runs import committed
 
-LOG = "docs/figures/mbarrier_events.jsonl"
 FIGURE = "docs/figures/mbarrier_events.svg"
 LEFT, COLUMN, LANE, BAND = 84, 20, 86, 26
 MARKS = 30  # from the top of a lane to its band: room for what happens to the barrier
@@ -60,7 +58,7 @@ def passed(drawing, event, x, last_x, top):
 
 
 def draw():
-    events = load_events(ROOT / LOG)
+    events = committed()["log"]
     names = lanes(events)
     events = [event for event in events if event["event"] != "mbarrier_init"]
     # "phase" is no event of its own in the figure: its barrier's colour changes behind the event that caused it.

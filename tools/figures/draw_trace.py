@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Draws the timelines of the steps, each beside the one it builds on: docs/figures/traces/NN.svg.
 
-Also fills the table of the model's constants in docs/timelines.md.
+Also fills the table of the model's constants in docs/timelines.md, and writes docs/figures/traces/model.json.xz, the same timelines for
+the figures that move on the site (tools/site).
 
 Usage: tools/figures/draw_trace.py [--check | --record | --measure] [NN ...]
 
@@ -13,12 +14,15 @@ NN.gpu.svg is drawn.
 """
 from drawing import Drawing, figure_program
 import contextlib
+import functools
 import json
+import lzma
 import os
 import re
 import subprocess
 
 from blocks import markdown, rewrite
+from compact_trace import compact
 from figure_data import SM_PROCESS, load_timeline
 from palette import ACTIVITY, DARK, GREEN, GRID, INK, ORANGE, SOFT, WHITE
 from program import UserError
@@ -27,6 +31,7 @@ from records import ROOT, read_text, relative
 FOLDER = "docs/figures/traces"
 BUILD = ROOT / "build/emulator"  # whose folder traces has the timelines of the model
 PAGE = "docs/timelines.md"
+PACKED = f"{FOLDER}/model.json.xz"
 # How --record runs a step: its variant, the shape, the number of SMs, and the CTAs that an SM holds at once, as --budget of
 # the GPU build says. Both halves of a figure have the same shape and SMs. They have the same tile, too, where a step does not
 # change the tile; where it does, the shape is whole tiles of both.
@@ -51,6 +56,7 @@ RECORDED = {
     "73": ("128x256", "256x512x512", 1, 1),
     "74.base": ("128x256", "512x256x512", 2, 1), "74": ("256x256", "512x256x512", 2, 1),
     "75": ("256x256", "512x256x512", 2, 1),
+    "76.base": ("128x256", "256x512x128", 1, 1), "76": ("128x256", "256x512x128", 1, 1),
     "40.base": ("128x256_group16", "512x512x512", 4, 1), "40": ("nt", "512x512x512", 4, 1),
     "41.base": ("tn", "512x512x512", 4, 1), "41": ("rs", "512x512x512", 4, 1),
     "42.base": ("128x256_group16", "512x512x512", 4, 1), "42": ("e4m3", "512x512x512", 4, 1),
@@ -71,7 +77,7 @@ CTAS = 8
 # The step of NN.base where it is not the one before.
 BASES = {"11.base": "10", "12.base": "11", "13.base": "12", "14.base": "13", "17.base": "16", "19.base": "18", "20.base": "19",
          "21.base": "20", "22.base": "21", "30.base": "17", "31.base": "31", "32.base": "32", "33.base": "33", "18.data_parallel": "18",
-         "70.base": "09", "71.base": "70", "72.base": "71", "74.base": "73", "40.base": "15", "41.base": "40", "42.base": "15",
+         "70.base": "09", "71.base": "70", "72.base": "71", "74.base": "73", "76.base": "73", "40.base": "15", "41.base": "40", "42.base": "15",
          "43.base": "43", "44.base": "43", "45.base": "41", "52.base": "15", "53.base": "53", "54.base": "52"}
 # NN.svg: the traces that it shows from top to bottom, and what to see in it. {0}, {1}: how a trace compares, see facts().
 FIGURES = {
@@ -123,6 +129,8 @@ FIGURES = {
            "shorter; they still take longer than the multiplications. The issuer is in one of the CTAs. Step 74 takes {change}."),
     "75": (["74", "75"], "The same tiles on the same two SMs. The second tile is asked for while the first is multiplied, so nobody waits for the "
            "answer. Step 75 takes {change}."),
+    "76": (["76.base", "76"], "Above, one epilogue follows another without a pause, and the issuer waits for an accumulator. Below, the warps only write "
+           "shared memory, and the copies set the pace. Step 76 takes {change}."),
     "70": (["70.base", "70"], "The multiplication takes half as long, at the documented rate of the tensor cores. Nothing else is shorter: with one "
            "stage the round trip of a k-tile is what is left. Step 70 takes {change}."),
     "22": (["22.base", "22"], "D has 320 columns. Tiles 176 wide multiply 32 columns that do not exist; step 22 chooses tiles 160 wide. "
@@ -197,8 +205,9 @@ def run_command(name):
     return ["tools/run", step_of(name), "--backend", "emulator"]
 
 
+@functools.cache
 def recording(name):
-    """Where the timeline `name` of the model is; it is recorded where it is missing or older than the step's program."""
+    """Where the timeline `name` of the model is; it is recorded, once, where it is missing or older than the step's program."""
     path = BUILD / "traces" / f"{name}.json"
     times = [program.stat().st_mtime for program in BUILD.glob(f"bin/{step_of(name)}_*") if program.is_file()]
     if not path.exists() or any(time > path.stat().st_mtime for time in times):
@@ -424,7 +433,8 @@ def draw_row(drawing, trace, row, top, scale):
     return high
 
 
-def panel(drawing, trace, top, scale):
+def heads(trace):
+    """What stands above a trace, left and right."""
     about = trace["about"]
     number, _, name = about["step"].partition("_")
     m, n, k = about["shape"].split("x")
@@ -434,8 +444,13 @@ def panel(drawing, trace, top, scale):
     tile = "" if about["variant"] == "auto" else f", tile {about['tile'][0]} × {about['tile'][1]}"
     if about["backend"] != "model":
         machine = f"CTA 0 of {about['ctas']} on {machine}"
-    drawing.text(20, top, f"Step {number}, {name}, {about['variant']}: {summary(trace)}", size=12, weight="bold")
-    drawing.text(LEFT + WIDTH, top, f"M × N × K = {m} × {n} × {k}{tile}, {machine}", size=11, fill=SOFT, anchor="end")
+    return [f"Step {number}, {name}, {about['variant']}: {summary(trace)}", f"M × N × K = {m} × {n} × {k}{tile}, {machine}"]
+
+
+def panel(drawing, trace, top, scale):
+    left, right = heads(trace)
+    drawing.text(20, top, left, size=12, weight="bold")
+    drawing.text(LEFT + WIDTH, top, right, size=11, fill=SOFT, anchor="end")
     y = top + 8
     for row in rows(trace):
         y += draw_row(drawing, trace, row, y, scale)
@@ -564,7 +579,7 @@ def draw(name, traces, measured=False):
         if "{change}" in sentence:
             sentence = sentence.format(change=change(traces))
         description = f"What the roles of a CTA do over time, and when the tensor cores multiply. {sentence}"
-    drawing = Drawing(LEFT + WIDTH + 24, 0, title, description)
+    drawing = Drawing(LEFT + WIDTH + 24, 0, title, description, decimals=1)
     top = drawing.caption(title, sentence) + 26
     legend(drawing, traces, top)
     top += 26
@@ -645,8 +660,23 @@ def figures(names):
         paths = [ROOT / FOLDER / f"{one}.gpu.json" for one in FIGURES[name][0] if one in MEASURED]
         if name in names and all(path.is_file() for path in paths):
             jobs[f"{FOLDER}/{name}.gpu.svg"] = lambda name=name, paths=paths: draw(name, [load(path) for path in paths], measured=True)
+    jobs[PACKED] = lambda: packed(traces_of(names))
     jobs[PAGE] = lambda: page(model_of(FIGURES[names[0]][0][0]))
     return jobs
+
+
+def compacted(trace):
+    return compact(trace, rows(trace), tracks(trace), heads(trace))
+
+
+def packed(names):
+    """PACKED with these timelines of the model anew. Where nothing is new it stays as it is: another xz may write other bytes."""
+    path = ROOT / PACKED
+    before = path.read_bytes() if path.is_file() else b""
+    had = json.loads(lzma.decompress(before)) if before else {}
+    new = {**had, **{name: compacted(model_of(name)) for name in names}}
+    new = {name: new[name] for name in RECORDED if name in new}
+    return before if new == had else lzma.compress(json.dumps(new, ensure_ascii=False, separators=(",", ":")).encode(), preset=9 | lzma.PRESET_EXTREME)
 
 
 def page(trace):

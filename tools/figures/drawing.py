@@ -17,23 +17,28 @@ from records import ROOT, nearest, write_whole
 FONT = "system-ui, 'DejaVu Sans', Verdana, sans-serif"
 
 
-def number(value):
-    """At most two decimals, without trailing zeros."""
-    text = f"{value:.2f}".rstrip("0").rstrip(".")
+def number(value, decimals=2):
+    """At most so many decimals, without trailing zeros."""
+    text = f"{value:.{decimals}f}".rstrip("0").rstrip(".")
     return "0" if text == "-0" else text
 
 
 class Drawing:
-    """Elements in the order in which they are added; x to the right, y down, both in pixels."""
+    """Elements in the order in which they are added; x to the right, y down, both in pixels. A drawing of thousands of
+    elements does with one decimal."""
 
-    def __init__(self, width, height, title, description):
+    def __init__(self, width, height, title, description, decimals=2):
+        self.decimals = decimals
         self.width, self.height = width, height
         self.head = f"<title>{escape(title)}</title>\n<desc>{escape(description)}</desc>"
         self.elements = []
         self.down = 0  # how much lower everything lies than its y says
 
+    def number(self, value):
+        return number(value, self.decimals)
+
     def element(self, name, content="", **attributes):
-        words = [f'{key.rstrip("_").replace("_", "-")}="{number(value) if isinstance(value, (int, float)) else value}"'
+        words = [f'{key.rstrip("_").replace("_", "-")}="{self.number(value) if isinstance(value, (int, float)) else value}"'
                  for key, value in attributes.items() if value is not None]
         inner = f">{content}</{name}>" if content else "/>"
         self.elements.append(f"<{name} {' '.join(words)}{inner}")
@@ -44,7 +49,7 @@ class Drawing:
 
     def rects(self, boxes, fill, stroke=None, stroke_width=None):
         """Many rectangles (x, y, width, height) of one look, as one path, which takes a third of the bytes."""
-        path = "".join(f"M{number(x)} {number(y + self.down)}h{number(width)}v{number(height)}h{number(-width)}z"
+        path = "".join(f"M{self.number(x)} {self.number(y + self.down)}h{self.number(width)}v{self.number(height)}h{self.number(-width)}z"
                        for x, y, width, height in boxes)
         self.element("path", d=path, fill=fill, stroke=stroke, stroke_width=stroke_width)
 
@@ -52,7 +57,7 @@ class Drawing:
         self.element("line", x1=x1, y1=y1 + self.down, x2=x2, y2=y2 + self.down, stroke=stroke, stroke_width=width, stroke_dasharray=dashes)
 
     def points(self, points):
-        return " ".join(f"{number(x)},{number(y + self.down)}" for x, y in points)
+        return " ".join(f"{self.number(x)},{self.number(y + self.down)}" for x, y in points)
 
     def polyline(self, points, stroke, width=2.0, dashes=None):
         self.element("polyline", points=self.points(points), fill="none", stroke=stroke, stroke_width=width, stroke_dasharray=dashes)
@@ -75,8 +80,8 @@ class Drawing:
     def wedge(self, x, y, radius, begin, end, fill, stroke=None, stroke_width=None):
         """A piece of a disc about (x, y), clockwise between two angles in degrees, of which 0 is at the top."""
         corners = [(x + radius * math.sin(math.radians(angle)), y + self.down - radius * math.cos(math.radians(angle))) for angle in (begin, end)]
-        (x1, y1), (x2, y2) = [tuple(number(value) for value in corner) for corner in corners]
-        path = f"M{number(x)} {number(y + self.down)}L{x1} {y1}A{number(radius)} {number(radius)} 0 {int(end - begin > 180)} 1 {x2} {y2}z"
+        (x1, y1), (x2, y2) = [tuple(self.number(value) for value in corner) for corner in corners]
+        path = f"M{self.number(x)} {self.number(y + self.down)}L{x1} {y1}A{self.number(radius)} {self.number(radius)} 0 {int(end - begin > 180)} 1 {x2} {y2}z"
         self.element("path", d=path, fill=fill, stroke=stroke, stroke_width=stroke_width, stroke_linejoin="round")
 
     def box(self, x, y, width, height, color, lines, fill=WHITE):
@@ -90,7 +95,7 @@ class Drawing:
     def text(self, x, y, words, size=12, fill=INK, anchor="start", weight=None, rotate=None):
         """`y` is the baseline; rotated about (x, y), in degrees."""
         y += self.down
-        turn = f"rotate({number(rotate)} {number(x)} {number(y)})" if rotate else None
+        turn = f"rotate({self.number(rotate)} {self.number(x)} {self.number(y)})" if rotate else None
         self.element("text", escape(words), x=x, y=y, font_size=size, fill=fill,
                      text_anchor=None if anchor == "start" else anchor, font_weight=weight, transform=turn)
 
@@ -108,7 +113,7 @@ class Drawing:
         return y
 
     def svg(self):
-        width, height = number(self.width), number(self.height)
+        width, height = self.number(self.width), self.number(self.height)
         return "\n".join([
             f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
             f'viewBox="0 0 {width} {height}" role="img" font-family="{FONT}">',
@@ -165,7 +170,8 @@ def write_or_compare(script, texts, check):
     status = 0
     for name, text in texts.items():
         path = ROOT / name
-        same = path.is_file() and path.read_bytes() == text.encode()
+        content = text if isinstance(text, bytes) else text.encode()
+        same = path.is_file() and path.read_bytes() == content
         if same:
             continue
         if check:
@@ -173,6 +179,6 @@ def write_or_compare(script, texts, check):
             status = 1
         else:
             path.parent.mkdir(parents=True, exist_ok=True)
-            write_whole(path, text)
+            write_whole(path, content)
             print(f"wrote {name}")
     return status

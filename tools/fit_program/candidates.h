@@ -23,7 +23,7 @@ struct Candidate {
 /// some of each kind that it may think too little of. For these the arithmetic has half a say.
 std::vector<Candidate> candidates(const gemm::Shape& shape, const gemm::Card& card);
 
-/// Tile and plan as the lines of docs/results/plans_h200.txt.xz have them.
+/// Tile and plan as the lines of docs/results/plans_h200.txt.bz2 have them.
 std::string to_line(const Candidate& candidate);
 
 /// `count` shapes of a layer of weights with few rows before it: M from 16 to 256, N and K multiples of 64, N

@@ -5,6 +5,7 @@ base_packages=(git g++ cmake ninja-build ccache catch2 libcli11-dev libfmt-dev n
   libboost-context-dev python3 python3-venv python3-jsonschema)
 # One version of clang-format: each major version formats differently.
 developer_packages=(clang-format-14 clang-tidy lld shellcheck)
+page_packages=(emscripten libfmt-dev nlohmann-json3-dev) # for tools/site --emulator
 
 # The wheels of one CUDA Toolkit. The disassemblers were first published for 13.2; they read older machine code.
 cuda_wheels=(nvidia-cuda-nvcc==13.0.88 nvidia-nvvm==13.0.88 nvidia-cuda-crt==13.0.88 nvidia-cuda-runtime==13.0.96
@@ -22,6 +23,7 @@ command_of() {
     g++) if have g++; then echo g++; else echo "${CXX:-c++}"; fi ;;
     g++-aarch64-linux-gnu) echo aarch64-linux-gnu-g++ ;;
     qemu-user) echo qemu-aarch64 ;;
+    emscripten) echo em++ ;;
     clang) echo clang++ ;;
     git | cmake | ccache | python3 | clang-format-14 | clang-tidy | lld | shellcheck) echo "$1" ;;
   esac

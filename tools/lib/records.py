@@ -184,15 +184,16 @@ def paired(one, other):
 
 
 def write_whole(path, text):
-    """Replaces a file in one step, so that half of it is never seen; a pipe or a device is written to."""
+    """Replaces a file with text or bytes in one step, so that half of it is never seen; a pipe or a device is written to."""
+    content = text if isinstance(text, bytes) else text.encode()
     path = pathlib.Path(os.path.realpath(path))  # what a link points to is replaced, not the link
     part = path.with_name(f".{path.name}.part")
     try:
         if path.exists() and not path.is_file():
-            path.write_text(text, encoding="utf-8")
+            path.write_bytes(content)
             return
         try:
-            part.write_text(text, encoding="utf-8")
+            part.write_bytes(content)
             part.replace(path)
         finally:
             part.unlink(missing_ok=True)

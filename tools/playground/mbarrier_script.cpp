@@ -7,9 +7,9 @@
 #include <limits>
 #include <set>
 
-#include "command_line.h"
 #include "harness/backend/backend.h"
 #include "harness/base/problem.h"
+#include "words.h"
 
 namespace play {
 namespace {

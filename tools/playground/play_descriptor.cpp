@@ -1,6 +1,8 @@
 // A wgmma descriptor, field by field, from its bits or into them.
 #include <fmt/format.h>
 
+#include <nlohmann/json.hpp>
+
 #include "command_line.h"
 #include "descriptor_rules.h"
 #include "harness/backend/backend.h"
@@ -29,29 +31,63 @@ Without arguments, the command encodes an example.
   tools/play descriptor encode --address 0x420 --swizzle 128        # 16 elements further along K
   tools/play descriptor encode --address 0x480 --swizzle 128        # one row further: is that meant?
   tools/play descriptor encode --address 0x470                      # 16 bytes before the row's end: wrong
-  tools/play descriptor encode --address 0 --swizzle 64 --stride 1024 --rows 128)";
+  tools/play descriptor encode --address 0 --swizzle 64 --stride 1024 --rows 128
+  tools/play descriptor encode --address 0x420 --json fields.json   # the same as JSON)";
 
 constexpr std::uint64_t kMaxField = (1u << 18) - 16;
+
+struct Field {
+  int low;
+  int high;
+  const char* name;
+  std::uint64_t value;
+  std::string meaning;
+};
+
+std::vector<Field> fields(std::uint64_t bits) {
+  const ptx::MatrixDescriptor d = ptx::decode(bits);
+  const bool swizzled = d.swizzle != ptx::Swizzle::kNone;
+  return {{0, 13, "address", bits & 0x3fff, fmt::format("x 16 = byte {:#x} of shared memory", d.address)},
+          {16, 29, "leading offset", bits >> 16 & 0x3fff,
+           fmt::format("x 16 = {} bytes{}", d.leading_bytes,
+                       swizzled ? ", ignored: a row of K is one swizzle span"
+                                : " from 8 elements of K to the next 8")},
+          {32, 45, "stride", bits >> 32 & 0x3fff,
+           fmt::format("x 16 = {} bytes from 8 rows to the next 8", d.stride_bytes)},
+          {49, 51, "base offset", bits >> 49 & 7,
+           fmt::format("the swizzle's pattern begins {} bytes past a multiple of its length",
+                       d.base_offset * 128)},
+          {62, 63, "swizzle", bits >> 62, swizzle_name(d.swizzle)}};
+}
+
+std::string file_text(std::uint64_t bits, std::uint32_t rows) {
+  using Json = nlohmann::ordered_json;
+  const ptx::MatrixDescriptor d = ptx::decode(bits);
+  Json file{
+      {"descriptor", fmt::format("{:#018x}", bits)}, {"fields", Json::array()}, {"rows", Json::array()}};
+  for (const Field& field : fields(bits)) {
+    file["fields"].push_back({{"low", field.low},
+                              {"high", field.high},
+                              {"name", field.name},
+                              {"value", field.value},
+                              {"meaning", field.meaning}});
+  }
+  // Where the two groups of 8 elements of each row begin.
+  for (std::uint32_t row = 0; row < rows; ++row)
+    file["rows"].push_back({operand_address(d, row, 0), operand_address(d, row, 1)});
+  const DescriptorFindings findings = examine_descriptor(bits, rows);
+  file["notes"] = findings.notes;
+  file["unusual"] = findings.odd;
+  file["wrong"] = findings.wrong;
+  return file.dump() + '\n';
+}
 
 /// Prints the fields of `bits`; returns whether nothing is wrong with them.
 bool show(std::uint64_t bits, std::uint32_t rows, Output& output) {
   const ptx::MatrixDescriptor d = ptx::decode(bits);
-  const bool swizzled = d.swizzle != ptx::Swizzle::kNone;
-  auto field = [&](const char* where, const char* name, std::uint64_t value, const std::string& meaning) {
-    output.text += fmt::format("  bits {}  {:<14}  {:#06x}  {}\n", where, name, value, meaning);
-  };
   output.text += fmt::format("{:#018x}\n", bits);
-  field(" 0-13", "address", bits & 0x3fff, fmt::format("x 16 = byte {:#x} of shared memory", d.address));
-  field("16-29", "leading offset", bits >> 16 & 0x3fff,
-        fmt::format(
-            "x 16 = {} bytes{}", d.leading_bytes,
-            swizzled ? ", ignored: a row of K is one swizzle span" : " from 8 elements of K to the next 8"));
-  field("32-45", "stride", bits >> 32 & 0x3fff,
-        fmt::format("x 16 = {} bytes from 8 rows to the next 8", d.stride_bytes));
-  field("49-51", "base offset", bits >> 49 & 7,
-        fmt::format("the swizzle's pattern begins {} bytes past a multiple of its length",
-                    d.base_offset * 128));
-  field("62-63", "swizzle", bits >> 62, swizzle_name(d.swizzle));
+  for (const auto& [low, high, name, value, meaning] : fields(bits))
+    output.text += fmt::format("  bits {:>2}-{}  {:<14}  {:#06x}  {}\n", low, high, name, value, meaning);
 
   output.text += fmt::format("as {} rows of 16 bf16 along K:\n", rows);
   for (const std::uint32_t row : {0u, 1u, 7u, 8u, rows - 1}) {
@@ -101,8 +137,11 @@ int descriptor(const std::vector<std::string>& arguments, Output& output) {
   encode->add_option("--leading", leading, "Default: the value for a dense tile");
   encode->add_option("--stride", stride, "Default: the value for a dense tile");
   encode->add_option("--base-offset", base_offset, "0 to 7")->capture_default_str();
-  for (CLI::App* command : {decode, encode})
+  std::string json;
+  for (CLI::App* command : {decode, encode}) {
     command->add_option("--rows", rows_text, "Rows of the operand: 64 for A, N for B")->capture_default_str();
+    command->add_option("--json", json, "Write the fields to this file instead");
+  }
 
   return run(app, arguments, output, [&] {
     const auto rows = static_cast<std::uint32_t>(parse_number("--rows", rows_text, 256));
@@ -131,6 +170,11 @@ int descriptor(const std::vector<std::string>& arguments, Output& output) {
                            : parse_field("--stride", stride);
       d.base_offset = static_cast<std::uint32_t>(parse_number("--base-offset", base_offset, 7));
       bits = ptx::encode(d);
+    }
+    if (!json.empty()) {
+      write_file(json, file_text(bits, rows));
+      output.text += fmt::format("the fields of {:#018x} are in {}\n", bits, json);
+      return examine_descriptor(bits, rows).wrong.empty() ? harness::kExitOk : harness::kExitMismatch;
     }
     return show(bits, rows, output) ? harness::kExitOk : harness::kExitMismatch;
   });

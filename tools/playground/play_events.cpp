@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -28,7 +27,8 @@ of them passes. The columns show the barrier after the event: its current phase,
   tools/play events 11                                       # a ring of two stages, five k-tiles
   tools/play events 11 --variant 128x128_stages3 --shape 128x128x512 --schedule-seed 7
   tools/play events 11 --shape 128x128x256 --completion latest
-  tools/play events 11 --json events.jsonl                  # one JSON object per line, for tools/figures/draw_mbarrier_events.py)";
+  tools/play events 11 --slow-warps 0-3                     # these warps go on only where nothing else can
+  tools/play events 11 --json events.jsonl                  # one JSON object per line)";
 
 constexpr const char* kUsualStep = "11";  // tools/play builds this one where none is named
 // More than a thousand lines are too many to read.
@@ -40,6 +40,25 @@ emulator::Completion parse_completion(const std::string& text) {
   if (text == "earliest") return emulator::Completion::kEarliest;
   if (text == "latest") return emulator::Completion::kLatest;
   throw harness::Error(fmt::format("--completion is '{}'; it must be random, earliest or latest", text));
+}
+
+/// "0-3,8": a bit for each warp.
+std::uint64_t parse_warps(const std::string& text) {
+  constexpr std::uint64_t kMostWarps = 32;  // of a CTA
+  std::uint64_t warps = 0;
+  if (text.empty()) return warps;
+  for (const std::string& part : split(text, ',')) {
+    const std::vector<std::string> ends = split(part, '-');
+    if (ends.size() > 2)
+      throw harness::Error(fmt::format("--slow-warps is '{}'; it must be warps such as 0-3 or 4,5", text));
+    const std::uint64_t first = parse_number("--slow-warps", ends.front(), kMostWarps - 1);
+    const std::uint64_t last = parse_number("--slow-warps", ends.back(), kMostWarps - 1);
+    if (first > last)
+      throw harness::Error(
+          fmt::format("--slow-warps is '{}'; the first warp of a range must not be after the last", text));
+    for (std::uint64_t warp = first; warp <= last; ++warp) warps |= std::uint64_t{1} << warp;
+  }
+  return warps;
 }
 
 /// The launch's events. What the emulator reports is thrown on when the log is complete.
@@ -78,9 +97,11 @@ std::string short_place(const std::string& place) {
 
 using LoggedEvent = nlohmann::ordered_json;
 
-/// The events with what many threads do alike as one: waits for the same phase at the same place (the first
-/// of them, with "threads" and the time "last_t" of the last), and the wgmma instructions of a warpgroup that
-/// follow each other ("instructions").
+constexpr int kWarpsPerGroup = 4;
+
+/// The events with what many threads do alike as one: waits of a warpgroup for the same phase at the same
+/// place (the first of them, with "threads" and the time "last_t" of the last), and the wgmma instructions of
+/// a warpgroup that follow each other ("instructions").
 std::vector<LoggedEvent> condense(const std::string& lines) {
   std::vector<LoggedEvent> events;
   std::map<std::string, std::size_t> waits;
@@ -89,9 +110,10 @@ std::vector<LoggedEvent> condense(const std::string& lines) {
     LoggedEvent event = LoggedEvent::parse(line);
     const std::string name = event["event"];
     if (name.find("wait") != std::string::npos && event.contains("phase")) {
-      const std::string key = fmt::format(
-          "{} {} {} {} {}", event["cta"].get<std::string>(), name, event["barrier"].get<std::string>(),
-          event["phase"].get<std::uint64_t>(), event["where"].get<std::string>());
+      const std::string key =
+          fmt::format("{} {} {} {} {} {}", event["cta"].get<std::string>(),
+                      event["warp"].get<int>() / kWarpsPerGroup, name, event["barrier"].get<std::string>(),
+                      event["phase"].get<std::uint64_t>(), event["where"].get<std::string>());
       const auto [found, is_new] = waits.try_emplace(key, events.size());
       if (!is_new) {
         LoggedEvent& first = events[found->second];
@@ -174,6 +196,7 @@ int events(const std::vector<std::string>& arguments, Output& output) {
   std::string shape_text = "128x128x320";
   std::string seed = "1";
   std::string completion = "random";
+  std::string slow_warps;
   std::string json;
   app.add_option("step", step_name, "A step with mbarriers: 09 and later")->capture_default_str();
   app.add_option("--variant", variant_name,
@@ -182,6 +205,7 @@ int events(const std::vector<std::string>& arguments, Output& output) {
   app.add_option("--schedule-seed", seed, "Seed of the emulator's scheduler")->capture_default_str();
   app.add_option("--completion", completion, "When copies and wgmma complete: random, earliest or latest")
       ->capture_default_str();
+  app.add_option("--slow-warps", slow_warps, "Warps that go on only where nothing else can, such as 4-7");
   app.add_option("--json", json, "Write the events to this file instead, one JSON object per line");
   app.footer(kEventsFooter);
   return run(app, arguments, output, [&] {
@@ -201,6 +225,7 @@ int events(const std::vector<std::string>& arguments, Output& output) {
     emulator::Options options;
     options.seed = parse_number("--schedule-seed", seed, ~std::uint64_t{0});
     options.completion = parse_completion(completion);
+    options.slow_warps = parse_warps(slow_warps);
     options.os_threads = 1;  // the lines of CTAs that run side by side would interleave
     const std::string lines = record(step, variant, shape, options);
     if (lines.find("\"barrier\"") == std::string::npos)
@@ -211,10 +236,9 @@ int events(const std::vector<std::string>& arguments, Output& output) {
                                  harness::to_string(shape), seed, completion);
       print_table(events, output);
     } else {
-      std::ofstream file(json);
-      for (const LoggedEvent& event : events) file << event.dump() << '\n';
-      file.close();
-      if (!file) throw harness::Error(fmt::format("the file '{}' cannot be written", json));
+      std::string text;
+      for (const LoggedEvent& event : events) text += event.dump() + '\n';
+      write_file(json, text);
       output.text += fmt::format("{} events are in {}\n", events.size(), json);
     }
     return harness::kExitOk;

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -203,10 +202,7 @@ int raster(const std::vector<std::string>& arguments, Output& output) {
                       static_cast<int>(parse_number("--sms", sms, kMostSms))};
     if (schedule.sms == 0) throw harness::Error("--sms is 0; at least 1 SM must take the tiles");
     if (!json.empty()) {
-      std::ofstream file(json);
-      file << file_text(schedule);
-      file.close();
-      if (!file) throw harness::Error(fmt::format("the file '{}' cannot be written", json));
+      write_file(json, file_text(schedule));
       output.text += fmt::format("the first {} waves of {} orders are in {}\n", kWavesInFile,
                                  compared_rasters().size(), json);
     } else if (order.empty()) {

@@ -6,6 +6,7 @@
 #include "command_line.h"
 #include "harness/backend/backend.h"
 #include "ptx/tcgen05_descriptor.h"
+#include "ptx/tcgen05_scaled_descriptor.h"
 
 namespace play {
 namespace {
@@ -22,6 +23,9 @@ Without arguments, the command draws a map. Nothing here needs a GPU.
   tools/play tensor_memory map 256 --m 64       # an accumulator of 64 rows
   tools/play tensor_memory decode 0x08200490    # an instruction descriptor: up to 8 digits
   tools/play tensor_memory decode 0x4000404000010040   # a descriptor of a tile: more than 8 digits
+  tools/play tensor_memory scales 77            # where the scales of row 77 lie, of .kind::mxf8f6f4
+  tools/play tensor_memory scales 77 --kind mxf4nvf4   # 16 elements share a scale
+  tools/play tensor_memory decode 0x08a00000 --kind mxf8f6f4   # the descriptor of a block-scaled multiplication
   tools/play tensor_memory encode --m 128 --n 256
   tools/play tensor_memory encode --m 256 --n 256      # for a pair of CTAs)";
 
@@ -58,6 +62,81 @@ bool show_instruction(std::uint32_t bits, Output& output) {
                  : is_pairs       ? std::string("nothing is wrong for a pair of CTAs (cta_group::2)\n")
                                   : std::string("nothing is wrong\n");
   return fault == nullptr;
+}
+
+/// Prints the fields of a block-scaled instruction; returns whether nothing is wrong with them.
+bool show_scaled_instruction(ptx::ScaledKind kind, std::uint32_t bits, Output& output) {
+  constexpr const char* kNames[] = {"e4m3", "e5m2", "none", "e2m3", "e3m2", "e2m1", "none", "none"};
+  const auto field = [&](int first, std::uint32_t mask) { return bits >> first & mask; };
+  const auto type = [&](std::uint32_t code) {
+    return kind == ptx::ScaledKind::kMxf8f6f4 ? kNames[code] : code == 1 ? "e2m1" : "none";
+  };
+  output.text += fmt::format("{:#010x}\n", bits);
+  bits_line(output, " 4-5 ", "ID of B", field(4, 3),
+            fmt::format("scales from byte {} of a word on", field(4, 3)));
+  bits_line(output, " 7-9 ", "type of A", field(7, 7), type(field(7, 7)));
+  bits_line(output, "10-12", "type of B", field(10, 7), type(field(10, 7)));
+  bits_line(output, "13-14", "negate", field(13, 3),
+            field(13, 3) == 0 ? "neither" : "A is bit 13, B is bit 14");
+  bits_line(output, "15-16", "transpose", field(15, 3),
+            field(15, 3) == 0 ? "A and B are K-major" : "A is bit 15, B is bit 16: MN-major");
+  bits_line(output, "17-22", "N / 8", field(17, 63), fmt::format("N = {}", field(17, 63) * 8));
+  bits_line(output, "23   ", "type of scales", field(23, 1), field(23, 1) == 0 ? "ue4m3" : "ue8m0");
+  bits_line(output, "27-28", "M / 128", field(27, 3), fmt::format("M = {}", field(27, 3) * 128));
+  bits_line(output, "29-30", "ID of A", field(29, 3),
+            fmt::format("scales from byte {} of a word on", field(29, 3)));
+  const char* const fault = ptx::scaled_instruction_fault(kind, bits, field(27, 3) == 2 ? 2 : 1);
+  output.text += fault == nullptr ? std::string("nothing is wrong\n") : fmt::format("wrong: {}\n", fault);
+  return fault == nullptr;
+}
+
+/// Where the scales of a row lie in a piece of 512 bytes and, behind tcgen05.cp, in tensor memory.
+void show_scales(ptx::ScaledKind kind, int row, Output& output) {
+  constexpr int kLanes = 32;
+  constexpr int kBlocks = 4;  // in a word
+  constexpr int kRows = 128;  // in a piece
+  const int lane = row % kLanes;
+  const int column = row % kRows / kLanes;
+  output.text += fmt::format(
+      "A piece of 512 bytes holds the scales of {} rows and {} blocks of {} elements of K. It is 32 rows of "
+      "16\n"
+      "bytes; tcgen05.cp.32x128b.warpx4 copies them to 4 columns, and all quarters of the lanes get the "
+      "same.\n\n"
+      "                column 0   column 1   column 2   column 3\n",
+      kRows, kBlocks, ptx::scale_block(kind));
+  for (int i = 0; i < kLanes; ++i) {
+    if (i != 0 && i != kLanes - 1 && i != lane) continue;
+    output.text += fmt::format("  lane {:>3}   ", i);
+    for (int j = 0; j < kBlocks; ++j) {
+      const int of = row / kRows * kRows + j * kLanes + i;
+      output.text += fmt::format("{}row {:<4}{} ", of == row ? '[' : ' ', of, of == row ? ']' : ' ');
+    }
+    while (output.text.back() == ' ') output.text.pop_back();
+    output.text += '\n';
+  }
+  output.text += fmt::format("\nrow {}: piece {} along the rows, lanes {}, {}, {} and {}, column {}\n", row,
+                             row / kRows, lane, lane + 32, lane + 64, lane + 96, column);
+  const int vector = ptx::scale_vector(kind);
+  for (int first = 0; first < kBlocks; first += vector) {
+    const int begin = first * ptx::scale_block(kind);
+    output.text += fmt::format(
+        "  elements {:>3}-{:<3}  one instruction, scale factor ID {}: {} of the word, from byte {} of the "
+        "piece "
+        "on\n",
+        begin, begin + ptx::scaled_depth(kind) - 1, first,
+        vector == 1 ? fmt::format("byte {}", first) : fmt::format("bytes {}-{}", first, first + vector - 1),
+        ptx::scale_offset(row, first));
+  }
+}
+
+ptx::ScaledKind parse_kind(const std::string& name) {
+  if (name == "mxf8f6f4") return ptx::ScaledKind::kMxf8f6f4;
+  if (name == "mxf4") return ptx::ScaledKind::kMxf4;
+  if (name == "mxf4nvf4") return ptx::ScaledKind::kMxf4Nvf4x4;
+  throw harness::Error(
+      fmt::format("--kind is '{}'; a kind with block scales is mxf8f6f4, mxf4 or mxf4nvf4 (with "
+                  ".scale_vec::4X)",
+                  name));
 }
 
 bool show_tile(std::uint64_t bits, Output& output) {
@@ -136,6 +215,13 @@ int tensor_memory(const std::vector<std::string>& arguments, Output& output) {
   CLI::App* decode = app.add_subcommand("decode", "Decode 32 bits (an instruction) or 64 bits (a tile)");
   std::string bits_text;
   decode->add_option("bits", bits_text, "0x...")->required();
+  std::string decode_kind;
+  decode->add_option("--kind", decode_kind, "Of a block-scaled instruction: mxf8f6f4, mxf4 or mxf4nvf4");
+  CLI::App* scales = app.add_subcommand("scales", "Show where the scales of a row lie in tensor memory");
+  std::string row_text;
+  std::string kind = "mxf8f6f4";
+  scales->add_option("row", row_text, "A row of A or of B")->required();
+  scales->add_option("--kind", kind, "mxf8f6f4, mxf4 or mxf4nvf4")->capture_default_str();
   CLI::App* encode =
       app.add_subcommand("encode", "Encode the instruction descriptor of a bf16 multiplication");
   std::string m = "128";
@@ -163,8 +249,14 @@ int tensor_memory(const std::vector<std::string>& arguments, Output& output) {
                         bits_text));
       }
       const std::uint64_t bits = parse_number("the descriptor", "0x" + digits, ~std::uint64_t{0});
-      right = digits.size() > 8 ? show_tile(bits, output)
-                                : show_instruction(static_cast<std::uint32_t>(bits), output);
+      if (!decode_kind.empty() && digits.size() > 8)
+        throw harness::Error("--kind is for the descriptor of an instruction, which has at most 8 digits");
+      right = !decode_kind.empty()
+                  ? show_scaled_instruction(parse_kind(decode_kind), static_cast<std::uint32_t>(bits), output)
+              : digits.size() > 8 ? show_tile(bits, output)
+                                  : show_instruction(static_cast<std::uint32_t>(bits), output);
+    } else if (scales->parsed()) {
+      show_scales(parse_kind(kind), static_cast<int>(parse_number("the row", row_text, 1 << 20)), output);
     } else {
       const ptx::InstructionDescriptor shape{.m = static_cast<std::uint32_t>(parse_number("--m", m, 496)),
                                              .n = static_cast<std::uint32_t>(parse_number("--n", n, 504))};

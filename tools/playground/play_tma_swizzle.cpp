@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "command_line.h"
 #include "gemm/tile/swizzle.h"
@@ -27,6 +28,7 @@ copy engine, whose permutation is written a second time in ptx/swizzle_mode.h.
   tools/play tma_swizzle --swizzle 128 --rows 16     # after 1024 bytes the pattern begins anew
   tools/play tma_swizzle --swizzle 128 --at 256      # it is a function of the address, not of the row
   tools/play tma_swizzle --swizzle 128 --row-bytes 64   # a short row takes a whole span as well
+  tools/play tma_swizzle --json swizzles.json           # the same as JSON: the cells of each line, "." where nothing is
 
 Source: PTX ISA, "Tensors: Swizzling Modes".)";
 
@@ -64,8 +66,16 @@ struct Tile {
   std::uint32_t row_bytes;  // 0: as long as the swizzle allows
 };
 
-/// Prints one mode; returns how many units are not where the model says.
-int show(ptx::Swizzle swizzle, const Tile& tile, bool emulator, Output& output) {
+/// One mode: the lines of 128 bytes that a tile touches, each with its cells.
+struct Loaded {
+  std::uint32_t row_bytes;
+  std::uint32_t begin;  // the address of the first line
+  std::vector<std::vector<std::string>> found;
+  std::vector<std::vector<std::string>> expected;
+  int wrong = 0;  // units that are not where the model says
+};
+
+Loaded load(ptx::Swizzle swizzle, const Tile& tile) {
   const bool swizzled = swizzle != ptx::Swizzle::kNone;
   const std::uint32_t longest =
       swizzled ? static_cast<std::uint32_t>(ptx::span_bytes(swizzle)) : kUnswizzledRow;
@@ -91,35 +101,46 @@ int show(ptx::Swizzle swizzle, const Tile& tile, bool emulator, Output& output) 
     }
   }
 
-  if (output.text.empty())
-    output.text =
-        "a cell is 16 bytes, row.unit; a line is 128 bytes, all 32 banks, with its address at the left\n";
-  output.text += '\n';
-  output.text += fmt::format("swizzle {}: {} rows of {} bytes, the tile at shared + {}\n",
-                             swizzle_name(swizzle), rows, row_bytes, at);
-  output.text += fmt::format("{:>9}  {:<48}  {}\n", "",
-                             emulator ? "through the emulator's TMA" : "through TMA", "the model");
-  int wrong = 0;
+  Loaded loaded{.row_bytes = row_bytes, .begin = begin, .found = {}, .expected = {}};
   for (std::uint32_t line = begin; line < end; line += kLine) {
-    std::string found;
-    std::string model;
+    std::vector<std::string>& found = loaded.found.emplace_back();
+    std::vector<std::string>& model = loaded.expected.emplace_back();
     for (std::uint32_t place = line; place < line + kLine; place += kSwizzleUnit) {
       const std::uint32_t index = (place - begin) / kSwizzleUnit;
       const std::uint16_t* elements = memory.data() + std::size_t{index} * (kSwizzleUnit / 2);
       const bool untouched =
           std::all_of(elements, elements + kSwizzleUnit / 2, [](std::uint16_t e) { return e == kUntouched; });
       const std::string name = untouched ? "." : unit_name(elements, row_bytes, rows * row_bytes);
-      wrong += name != expected[index] ? 1 : 0;
-      found += fmt::format("{:<6}", name);
-      model += fmt::format("{:<6}", expected[index]);
+      loaded.wrong += name != expected[index] ? 1 : 0;
+      found.push_back(name);
+      model.push_back(expected[index]);
     }
-    model.erase(model.find_last_not_of(' ') + 1);
-    output.text += fmt::format("{:>9}  {}  {}\n", line, found, model);
   }
-  output.text += wrong == 0 ? fmt::format("they agree: all {} units are where the model says\n",
-                                          rows * row_bytes / kSwizzleUnit)
-                            : fmt::format("they DISAGREE: {} places hold something else\n", wrong);
-  return wrong;
+  return loaded;
+}
+
+/// Prints one mode.
+void show(ptx::Swizzle swizzle, const Tile& tile, const Loaded& loaded, bool emulator, Output& output) {
+  if (output.text.empty())
+    output.text =
+        "a cell is 16 bytes, row.unit; a line is 128 bytes, all 32 banks, with its address at the left\n";
+  output.text += '\n';
+  output.text += fmt::format("swizzle {}: {} rows of {} bytes, the tile at shared + {}\n",
+                             swizzle_name(swizzle), tile.rows, loaded.row_bytes, tile.at);
+  output.text += fmt::format("{:>9}  {:<48}  {}\n", "",
+                             emulator ? "through the emulator's TMA" : "through TMA", "the model");
+  for (std::size_t line = 0; line < loaded.found.size(); ++line) {
+    std::string found;
+    std::string model;
+    for (const std::string& name : loaded.found[line]) found += fmt::format("{:<6}", name);
+    for (const std::string& name : loaded.expected[line]) model += fmt::format("{:<6}", name);
+    model.erase(model.find_last_not_of(' ') + 1);
+    output.text += fmt::format("{:>9}  {}  {}\n", loaded.begin + line * kLine, found, model);
+  }
+  output.text += loaded.wrong == 0
+                     ? fmt::format("they agree: all {} units are where the model says\n",
+                                   tile.rows * loaded.row_bytes / kSwizzleUnit)
+                     : fmt::format("they DISAGREE: {} places hold something else\n", loaded.wrong);
 }
 
 }  // namespace
@@ -131,6 +152,7 @@ int tma_swizzle(const std::vector<std::string>& arguments, Output& output) {
   std::string rows_text = "8";
   std::string at_text = "0";
   std::string row_text = "0";
+  std::string json;
 
   app.add_option("--swizzle", swizzle, "none, 32, 64, 128 or all")->capture_default_str();
   app.add_option("--rows", rows_text, "Rows of the tile, 1 to 256")->capture_default_str();
@@ -139,6 +161,7 @@ int tma_swizzle(const std::vector<std::string>& arguments, Output& output) {
   app.add_option("--row-bytes", row_text,
                  "Bytes of a row of the tile: a multiple of 16; 0 means the swizzle's span")
       ->capture_default_str();
+  app.add_option("--json", json, "Write where everything is to this file instead");
   app.footer(kTmaSwizzleFooter);
   return run(app, arguments, output, [&] {
     const auto rows = static_cast<std::uint32_t>(parse_number("--rows", rows_text, kMaxTileRows));
@@ -154,8 +177,25 @@ int tma_swizzle(const std::vector<std::string>& arguments, Output& output) {
     // On a GPU a misaligned destination is undefined; the emulator says it better.
     if (!emulator && at % kTileAlignment != 0)
       throw harness::Error(fmt::format("--at is {}; TMA writes to multiples of {}", at, kTileAlignment));
+    const Tile tile{rows, at, row_bytes};
+    nlohmann::ordered_json file = nlohmann::ordered_json::array();
     int wrong = 0;
-    for (const ptx::Swizzle mode : modes) wrong += show(mode, {rows, at, row_bytes}, emulator, output);
+    for (const ptx::Swizzle mode : modes) {
+      const Loaded loaded = load(mode, tile);
+      wrong += loaded.wrong;
+      file.push_back({{"swizzle", swizzle_name(mode)},
+                      {"rows", rows},
+                      {"row_bytes", loaded.row_bytes},
+                      {"at", at},
+                      {"begin", loaded.begin},
+                      {"lines", loaded.found},
+                      {"wrong", loaded.wrong}});
+      if (json.empty()) show(mode, tile, loaded, emulator, output);
+    }
+    if (!json.empty()) {
+      write_file(json, file.dump() + '\n');
+      output.text += fmt::format("the places of {} swizzles are in {}\n", modes.size(), json);
+    }
     return wrong == 0 ? harness::kExitOk : harness::kExitMismatch;
   });
 }

@@ -90,6 +90,7 @@ void add_shared(Bench& bench);      // shared_memory.cu
 void add_latency(Bench& bench);     // latency.cu
 void add_arithmetic(Bench& bench);  // arithmetic.cu
 void add_wgmma(Bench& bench);       // wgmma.cu; nothing on a GPU without wgmma
+void add_loads(Bench& bench);       // loads.cu; nothing on a GPU without wgmma
 void add_overheads(Bench& bench);   // overheads.cu
 
 /// The latency of single L2 lines as every SM sees them, after the rounds; not a probe because its samples

@@ -54,6 +54,7 @@ int measure(bool quick, const std::string& json) {
   roofline::add_latency(bench);
   roofline::add_arithmetic(bench);
   roofline::add_wgmma(bench);
+  roofline::add_loads(bench);
   roofline::add_overheads(bench);
 
   std::vector<roofline::Figure> figures;

@@ -7,6 +7,7 @@ lines, and links to exercises.
 import html
 import re
 
+import living_figures
 import repository
 import site_sources
 from latex2mathml.converter import convert as mathml
@@ -122,6 +123,7 @@ def render(page, text):
     """The page's HTML, and its table of contents."""
     tokens = MARKDOWN.parse(text)
     link_excerpts(page, tokens)
+    living_figures.mark(page, tokens)
     link_inline(page, tokens)
     contents = name_headings(tokens)
     return MARKDOWN.renderer.render(tokens, MARKDOWN.options, {}), contents

@@ -174,13 +174,17 @@ int access_bytes(const Instruction& instruction) {
   return 4;
 }
 
+int tensor_memory_depth(const std::string& opcode) {
+  return opcode == "UTCHMMA" ? 16 : opcode == "UTCQMMA" ? 32 : opcode == "UTCOMMA" ? 64 : 0;
+}
+
 double multiply_adds(const Instruction& instruction) {
   if (instruction.never_executes()) return 0;
   const std::string& opcode = instruction.opcode;
   if (opcode == "FFMA" || opcode == "FFMA32I" || opcode == "DFMA") return 1;
   if (opcode == "HFMA2") return classify(instruction) == Class::kMath ? 2 : 0;
-  // Its shape is in a register: counted as m128n128k16, by the 128 threads of a warpgroup.
-  if (opcode == "UTCHMMA") return 128 * 128 * 16 / 128.0;
+  // Its shape is in a register: counted as m128n128, by the 128 threads of a warpgroup.
+  if (const int depth = tensor_memory_depth(opcode); depth > 0) return 128 * 128 * depth / 128.0;
   if (instruction.modifiers.empty()) return 0;
   if (opcode == "HMMA" || opcode == "IMMA") {
     constexpr double kLanes = 32;

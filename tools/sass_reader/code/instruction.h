@@ -75,9 +75,12 @@ std::string_view synchronisation(const Instruction& instruction);
 int access_bytes(const Instruction& instruction);
 
 /// Multiply-adds per thread: FFMA 1, HFMA2 2, HMMA.16816 64 (16*8*16 over 32 lanes), HGMMA over 128 threads;
-/// UTCHMMA, which does not show its shape, as if it were m128n128k16.
+/// UTCHMMA, UTCQMMA and UTCOMMA, which do not show their shape, as if it were m128n128.
 /// 0 for everything that is not a multiply-add.
 double multiply_adds(const Instruction& instruction);
+
+/// Elements of K that one tcgen05.mma with this opcode multiplies; 0 for every other opcode.
+int tensor_memory_depth(const std::string& opcode);
 
 /// Matches opcodes: "LDG.E.128" needs opcode LDG and both modifiers, in any order among others ("LDG.128"
 /// matches LDG.E.128.CONSTANT). "LDL|STL" is either. "USETMAXREG 0x18" also needs an operand with that text,

@@ -92,7 +92,9 @@ const std::vector<Opcode>& opcode_table() {
          "tensor core multiply-add of a warpgroup from shared memory, 16-bit floats: wgmma (64xNx16)"},
         {"UTCHMMA", kMatrixMath,
          "Blackwell: tensor core multiply-add into tensor memory, 16-bit floats: tcgen05.mma"},
-        {"QGMMA", kMatrixMath, "the same for fp8"},
+        {"UTCQMMA", kMatrixMath, "the same for 8 bits and, with scales, for 6 and 4: .kind::mxf8f6f4"},
+        {"UTCOMMA", kMatrixMath, "the same for 4 bits with scales: .kind::mxf4, .kind::mxf4nvf4"},
+        {"QGMMA", kMatrixMath, "HGMMA for fp8"},
         {"IGMMA", kMatrixMath, "the same for 8-bit integers"},
         {"IMMA", kMatrixMath, "tensor core multiply-add of one warp, integers"},
         // Math.
@@ -114,6 +116,7 @@ const std::vector<Opcode>& opcode_table() {
         {"UTMAREDG", kAsyncCopy, "TMA reduction of a tile into global memory"},
         {"UTMAPF", kAsyncCopy, "TMA prefetch of a tile into L2"},
         {"UBLKCP", kAsyncCopy, "bulk copy of contiguous bytes: cp.async.bulk"},
+        {"UTCCP", kAsyncCopy, "Blackwell: copy shared to tensor memory: tcgen05.cp"},
         {"UGETNEXTWORKID", kAsyncCopy,
          "Blackwell: asks the hardware that launches CTAs for a cluster that has not started: "
          "clusterlaunchcontrol.try_cancel"},

@@ -21,12 +21,12 @@ KernelView::KernelView(const Binary& owner, const VariantInfo& info) : binary(&o
 }
 
 std::optional<int> KernelView::k_tiles_per_iteration(int threads) const {
-  // tcgen05.mma is as large as the CTA's tile, and 16 deep; one thread issues it.
-  int multiplications = 0;
-  for (const Instruction* instruction : loop_code) multiplications += instruction->opcode == "UTCHMMA";
-  if (multiplications > 0) {
-    if (variant.tile_k <= 0 || multiplications * 16 % variant.tile_k != 0) return std::nullopt;
-    return multiplications * 16 / variant.tile_k;
+  // tcgen05.mma is as large as the CTA's tile; one thread issues it.
+  int depth = 0;
+  for (const Instruction* instruction : loop_code) depth += tensor_memory_depth(instruction->opcode);
+  if (depth > 0) {
+    if (variant.tile_k <= 0 || depth % variant.tile_k != 0) return std::nullopt;
+    return depth / variant.tile_k;
   }
   const double tile = double{1} * variant.tile_m * variant.tile_n * variant.tile_k;
   const double work = count_mix(loop_code).multiply_adds * threads;

@@ -266,8 +266,8 @@ std::string resource_lines(const KernelView& view) {
   const auto k_tiles = view.k_tiles_per_iteration(math_threads(view));
   text += fmt::format("main loop: {} instructions, {} {}", mix.instructions, mix.math_instructions,
                       math_opcode(view));
-  // UTCHMMA does not say how much it multiplies, and no thread's share of it means anything.
-  if (math_opcode(view) != "UTCHMMA")
+  // tcgen05.mma does not say how much it multiplies, and no thread's share of it means anything.
+  if (tensor_memory_depth(math_opcode(view)) == 0)
     text += fmt::format(" = {} multiply-adds per thread", mix.multiply_adds);
   text += k_tiles ? fmt::format(" = {} k-tile{} of {}x{}x{}\n", *k_tiles, *k_tiles == 1 ? "" : "s",
                                 view.variant.tile_m, view.variant.tile_n, view.variant.tile_k)
