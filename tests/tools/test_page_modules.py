@@ -22,6 +22,7 @@ from sandbox import ROOT
 
 sys.path.insert(0, str(ROOT / "tools/figures"))
 import record_runs  # noqa: E402 (the path comes first)
+import packed_json  # noqa: E402
 
 BUILD = pathlib.Path(os.environ.get("GEMM_STEPS_BUILD", ROOT / "build/emulator"))
 MODULES = ROOT / "build/emulator-wasm"
@@ -148,7 +149,7 @@ class PageModules(ModulesTest):
 
     def test_long_scripts_for_an_mbarrier_say_what_the_playground_says(self):
         self.build("mbarrier")
-        scripts = [run["script"].strip() for run in record_runs.committed()["mbarrier"]] + ["init 2, arrive_expect 512, inval", "test 0", "init 0", "init 1, wait 3"]
+        scripts = [run["script"].strip() for run in packed_json.read(ROOT / record_runs.RUNS)["mbarrier"]] + ["init 2, arrive_expect 512, inval", "test 0", "init 0", "init 1, wait 3"]
         wrong = ["", "init", "init 1, arive", "init 1, complete 24"]
         answers = said(["node", "-e", SCRIPTS, PANEL / "run_kernel.js", MODULES / "bin/page_mbarrier.js", json.dumps(scripts + wrong)])
         with tempfile.TemporaryDirectory(prefix="gemm-steps-test.") as folder:

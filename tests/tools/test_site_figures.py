@@ -13,9 +13,10 @@ sys.path.insert(0, str(ROOT / "tools/figures"))
 import compact_trace  # noqa: E402 (the path comes first)
 import draw_trace  # noqa: E402
 import living_figures  # noqa: E402
+import packed_json  # noqa: E402
 import record_runs  # noqa: E402
 
-RUNS = record_runs.committed()
+RUNS = packed_json.read(ROOT / record_runs.RUNS)
 
 
 class RunsTest(unittest.TestCase):
@@ -120,7 +121,7 @@ class LivingFigures(BrowserTest):
         found = self.browser.value("figures.data['timeline-12.gpu'].traces.map(trace => figures.decodeTimeline(trace).rows.map(row => [row.name, row.spans.map("
                                    "span => [span.letter, span.from, span.to, span.cta, span.tile ?? null, span.k ?? null, span.stage ?? null])]))")
         for name, rows in zip(("12.base", "12"), found):
-            trace = draw_trace.with_end(json.loads((ROOT / f"docs/figures/traces/{name}.gpu.json").read_text(encoding="utf-8")))
+            trace = draw_trace.measured_of(name)
             wanted = []
             for row, events, _ in draw_trace.rows(trace):
                 spans = []

@@ -9,29 +9,30 @@ Usage: tools/figures/draw_trace.py [--check | --record | --measure] [NN ...]
 NN picks figures; without it all are drawn. Their traces are not committed, because the emulator gives the same ones again:
 those that are missing in build/emulator/traces, or older than the step's program, are recorded first (tools/run NN --trace).
 --record records all of them again. --check draws nothing and fails when a committed figure is not what this script draws.
---measure first runs every step of MEASURED on this machine's Hopper GPU and replaces docs/figures/traces/NN.gpu.json, of which
-NN.gpu.svg is drawn.
+--measure first runs every step of MEASURED on this machine's Hopper GPU and keeps its first CTA in
+docs/figures/traces/measured.json.xz, of which NN.gpu.svg is drawn.
 """
 from drawing import Drawing, figure_program
 import contextlib
 import functools
 import json
-import lzma
 import os
 import re
 import subprocess
 
+import packed_json
 from blocks import markdown, rewrite
 from compact_trace import compact
 from figure_data import SM_PROCESS, load_timeline
 from palette import ACTIVITY, DARK, GREEN, GRID, INK, ORANGE, SOFT, WHITE
 from program import UserError
-from records import ROOT, read_text, relative
+from records import ROOT, read_text, relative, write_whole
 
 FOLDER = "docs/figures/traces"
 BUILD = ROOT / "build/emulator"  # whose folder traces has the timelines of the model
 PAGE = "docs/timelines.md"
 PACKED = f"{FOLDER}/model.json.xz"
+KEPT = f"{FOLDER}/measured.json.xz"  # the timelines of a GPU by their names
 # How --record runs a step: its variant, the shape, the number of SMs, and the CTAs that an SM holds at once, as --budget of
 # the GPU build says. Both halves of a figure have the same shape and SMs. They have the same tile, too, where a step does not
 # change the tile; where it does, the shape is whole tiles of both.
@@ -157,7 +158,7 @@ FIGURES = {
     "45": (["45.base", "45"], "Activations through registers above, in step 41; below weights of 4 bits, with the operands exchanged. They are widened while "
            "the 64 of K before are multiplied. Step 45 takes {change}."),
 }
-# NN.gpu.json, what --measure runs: the variant, and the shape. Both halves of a figure have the same shape, with which every
+# What --measure runs: the variant, and the shape. Both halves of a figure have the same shape, with which every
 # CTA has work: whole tiles of both halves, and as many as the SMs take in one round, two, or a few.
 MEASURED = {
     "11.base": ("128x256", "3072x2816x512"), "11": ("128x256_stages4", "3072x2816x512"),
@@ -619,33 +620,39 @@ def record(names):
                 part.unlink()
 
 
-def write_measured(path, trace, printed):
+def first_cta(name, trace, printed):
     """A trace of a GPU as tools/run wrote it, without what its figure does not show: with the first CTA only. `printed` is
     what the run said; the cost of recording is taken from there."""
     found = re.search(r"overhead: ([\d.]+) us when every CTA records, ([\d.]+) us in the ordinary build", printed)
     if not found:
-        raise UserError(f"the run that wrote {path.name} does not say what recording cost.")
+        raise UserError(f"the run that recorded {name} does not say what recording cost.")
     first = min(event["pid"] for event in trace["traceEvents"])
-    trace["otherData"]["recording"] = {"traced_us": float(found[1]), "ordinary_us": float(found[2])}
+    times = {"traced_us": float(found[1]), "ordinary_us": float(found[2])}
+    return {"otherData": {**trace["otherData"], "recording": times}, "traceEvents": [event for event in trace["traceEvents"] if event["pid"] == first]}
 
-    def line(value):
-        return json.dumps(value, separators=(",", ":"))
-    events = ",\n".join(line(event) for event in trace["traceEvents"] if event["pid"] == first)
-    path.write_text(f'{{"displayTimeUnit": "ns",\n"otherData": {line(trace["otherData"])},\n"traceEvents": [\n{events}\n]}}\n')
+
+def kept(file):
+    """name -> timeline, of a packed file, which need not be there yet."""
+    return packed_json.read(ROOT / file) if (ROOT / file).is_file() else {}
+
+
+def measured_of(name):
+    return with_end(kept(KEPT)[name])
 
 
 def measure(names):
-    (ROOT / FOLDER).mkdir(parents=True, exist_ok=True)
+    (BUILD / "traces").mkdir(parents=True, exist_ok=True)
     for name in names:
         variant, shape = MEASURED[name]
-        path = ROOT / FOLDER / f"{name}.gpu.json"
+        path = BUILD / "traces" / f"{name}.gpu.json"
         command = ["tools/run", step_of(name), shape, "--backend", "gpu", "--variant", variant, "--trace-ctas", "1",
-                   "--trace", f"{FOLDER}/{name}.gpu.json"]
+                   "--trace", relative(path)]
         print(" ".join(command))
         done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=False)
         if done.returncode != 0:
             raise UserError(f"'{' '.join(command)}' failed.")
-        write_measured(path, load_timeline(path), done.stdout)
+        traces = {**kept(KEPT), name: first_cta(name, load_timeline(path), done.stdout)}
+        write_whole(ROOT / KEPT, packed_json.packed(ROOT / KEPT, traces))
 
 
 def traces_of(figures):
@@ -656,10 +663,11 @@ def traces_of(figures):
 def figures(names):
     """{file: function that draws it}."""
     jobs = {f"{FOLDER}/{name}.svg": lambda name=name: draw(name, [model_of(one) for one in FIGURES[name][0]]) for name in names}
+    there = kept(KEPT)
     for name in MEASURED_FIGURES:
-        paths = [ROOT / FOLDER / f"{one}.gpu.json" for one in FIGURES[name][0] if one in MEASURED]
-        if name in names and all(path.is_file() for path in paths):
-            jobs[f"{FOLDER}/{name}.gpu.svg"] = lambda name=name, paths=paths: draw(name, [load(path) for path in paths], measured=True)
+        ones = [one for one in FIGURES[name][0] if one in MEASURED]
+        if name in names and all(one in there for one in ones):
+            jobs[f"{FOLDER}/{name}.gpu.svg"] = lambda name=name, ones=ones: draw(name, [measured_of(one) for one in ones], measured=True)
     jobs[PACKED] = lambda: packed(traces_of(names))
     jobs[PAGE] = lambda: page(model_of(FIGURES[names[0]][0][0]))
     return jobs
@@ -670,13 +678,9 @@ def compacted(trace):
 
 
 def packed(names):
-    """PACKED with these timelines of the model anew. Where nothing is new it stays as it is: another xz may write other bytes."""
-    path = ROOT / PACKED
-    before = path.read_bytes() if path.is_file() else b""
-    had = json.loads(lzma.decompress(before)) if before else {}
-    new = {**had, **{name: compacted(model_of(name)) for name in names}}
-    new = {name: new[name] for name in RECORDED if name in new}
-    return before if new == had else lzma.compress(json.dumps(new, ensure_ascii=False, separators=(",", ":")).encode(), preset=9 | lzma.PRESET_EXTREME)
+    """PACKED with these timelines of the model anew."""
+    new = {**kept(PACKED), **{name: compacted(model_of(name)) for name in names}}
+    return packed_json.packed(ROOT / PACKED, {name: new[name] for name in RECORDED if name in new})
 
 
 def page(trace):

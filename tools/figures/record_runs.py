@@ -9,12 +9,12 @@ Usage: tools/figures/record_runs.py [--check]
 from drawing import ROOT, write_or_compare
 import argparse
 import json
-import lzma
 import pathlib
 import subprocess
 import sys
 import tempfile
 
+import packed_json
 import program
 from program import UserError
 
@@ -87,27 +87,12 @@ def recorded():
     return {"log": log, "ring": rings, "mbarrier": scripts, "swizzle": json.loads(play("tma_swizzle", "--rows", "8", "--at", str(ADDRESS))), "descriptor": descriptors}
 
 
-def committed():
-    try:
-        return json.loads(lzma.decompress((ROOT / RUNS).read_bytes()))
-    except (OSError, lzma.LZMAError, ValueError) as error:
-        raise UserError(f"the runs {RUNS} cannot be read ({error}); tools/figures/record_runs.py records them anew.") from None
-
-
-def packed():
-    """RUNS as it should be. Where nothing is new it stays as it is: another xz may write other bytes."""
-    runs = recorded()
-    if (ROOT / RUNS).exists() and committed() == runs:
-        return (ROOT / RUNS).read_bytes()
-    return lzma.compress(json.dumps(runs, ensure_ascii=False, separators=(",", ":")).encode(), preset=9 | lzma.PRESET_EXTREME)
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, usage=argparse.SUPPRESS,
                                      prog="tools/figures/record_runs.py")
     parser.add_argument("--check", action="store_true")
     arguments = parser.parse_args()
-    return write_or_compare("tools/figures/record_runs.py", {RUNS: packed()}, arguments.check)
+    return write_or_compare("tools/figures/record_runs.py", {RUNS: packed_json.packed(ROOT / RUNS, recorded())}, arguments.check)
 
 
 if __name__ == "__main__":

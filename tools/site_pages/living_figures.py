@@ -6,7 +6,6 @@ assets/figures/figure.js shows the figure that moves. The data are scripts, beca
 import functools
 import html
 import json
-import lzma
 import pathlib
 import posixpath
 import re
@@ -17,6 +16,7 @@ import repository
 
 sys.path.append(str(repository.ROOT / "tools/figures"))
 import draw_trace  # noqa: E402 (the path comes first)
+import packed_json  # noqa: E402
 
 FIGURES = "docs/figures"
 TRACES = f"{FIGURES}/traces"
@@ -48,12 +48,12 @@ def figures():
 
 def sources():
     """The files that data are made of, besides the pictures."""
-    return [draw_trace.PACKED, RUNS, *(path.relative_to(repository.ROOT).as_posix() for path in sorted((repository.ROOT / TRACES).glob("*.gpu.json")))]
+    return [draw_trace.PACKED, draw_trace.KEPT, RUNS]
 
 
 @functools.cache
 def packed(file):
-    return json.loads(lzma.decompress((repository.ROOT / file).read_bytes()))
+    return packed_json.read(repository.ROOT / file)
 
 
 def head_of(picture):
@@ -70,8 +70,7 @@ def timeline(picture, name):
     shown = draw_trace.FIGURES[name.removesuffix(".gpu")][0]
     if not name.endswith(".gpu"):
         return {**head, "source": draw_trace.SOURCE, "traces": [packed(draw_trace.PACKED)[one] for one in shown]}
-    paths = [repository.ROOT / f"{TRACES}/{one}.gpu.json" for one in shown if one in draw_trace.MEASURED]
-    traces = [draw_trace.with_end(json.loads(path.read_text(encoding="utf-8"))) for path in paths]
+    traces = [draw_trace.with_end(packed(draw_trace.KEPT)[one]) for one in shown if one in draw_trace.MEASURED]
     return {**head, "source": "Measured. Where a row is empty, the role is in none of these states; the recorder's own work is part of it.",
             "traces": [draw_trace.compacted(trace) for trace in traces]}
 

@@ -16,6 +16,7 @@ site.main()  # records are read here with jsonschema, and ctest starts Python wi
 sys.path.insert(0, str(ROOT / "tools" / "lib"))
 sys.path.insert(0, str(ROOT / "tools/figures"))
 import draw_trace  # noqa: E402 (the path comes first)
+import packed_json  # noqa: E402
 
 FOLDER = "docs/figures/traces"
 
@@ -233,7 +234,7 @@ class Measured(TimelineTest):
 
     @classmethod
     def setUpClass(cls):
-        cls.traces = {name: draw_trace.load(ROOT / FOLDER / f"{name}.gpu.json") for name in draw_trace.MEASURED}
+        cls.traces = {name: draw_trace.measured_of(name) for name in draw_trace.MEASURED}
         cls.models = timelines(*draw_trace.MEASURED)
 
     def shown(self, name):
@@ -246,7 +247,7 @@ class Measured(TimelineTest):
         return (ROOT / FOLDER / f"{name}.gpu.svg").read_text(encoding="utf-8").partition("<desc>")[2].partition("</desc>")[0]
 
     def test_the_traces_are_those_of_the_table(self):
-        self.assertEqual({path.name for path in (ROOT / FOLDER).glob("*.gpu.json")}, {f"{name}.gpu.json" for name in draw_trace.MEASURED})
+        self.assertEqual(set(draw_trace.kept(draw_trace.KEPT)), set(draw_trace.MEASURED))
         self.assertEqual({path.name for path in (ROOT / FOLDER).glob("*.gpu.svg")},
                          {f"{name}.gpu.svg" for name in draw_trace.MEASURED_FIGURES})
         for name, (variant, shape) in draw_trace.MEASURED.items():
@@ -333,18 +334,15 @@ class Measured(TimelineTest):
         self.assertGreater(measured, 4 * model)
 
     def test_what_is_kept_of_a_run_is_its_first_cta_as_it_was(self):
-        text = (ROOT / FOLDER / "15.gpu.json").read_text(encoding="utf-8")
-        trace = json.loads(text)
-        pid = trace["traceEvents"][0]["pid"]
-        other = [dict(event, pid=pid + 1) for event in trace["traceEvents"]]
-        del trace["otherData"]["recording"]
-        trace["traceEvents"] += other
-        with tempfile.TemporaryDirectory(prefix="gemm-steps-test.") as folder:
-            path = pathlib.Path(folder) / "15.gpu.json"
-            draw_trace.write_measured(path, trace, "  overhead: 21.2 us when every CTA records, 18.9 us in the ordinary build, +12.1 %\n")
-            self.assertEqual(path.read_text(encoding="utf-8"), text)
-            with self.assertRaisesRegex(draw_trace.UserError, "15.gpu.json does not say what recording cost"):
-                draw_trace.write_measured(path, trace, "  open it at https://ui.perfetto.dev\n")
+        kept = draw_trace.kept(draw_trace.KEPT)["15"]
+        pid = kept["traceEvents"][0]["pid"]
+        other = [dict(event, pid=pid + 1) for event in kept["traceEvents"]]
+        run = {"otherData": {key: value for key, value in kept["otherData"].items() if key != "recording"}, "traceEvents": kept["traceEvents"] + other}
+        times = kept["otherData"]["recording"]
+        printed = f"  overhead: {times['traced_us']} us when every CTA records, {times['ordinary_us']} us in the ordinary build, +12.1 %\n"
+        self.assertEqual(draw_trace.first_cta("15", run, printed), kept)
+        with self.assertRaisesRegex(draw_trace.UserError, "recorded 15 does not say what recording cost"):
+            draw_trace.first_cta("15", run, "  open it at https://ui.perfetto.dev\n")
 
 
 class Run(SandboxTest):
@@ -437,7 +435,7 @@ class Refused(TimelineTest):
         for name, path in timelines(*draw_trace.traces_of(draw_trace.MEASURED_FIGURES)).items():
             shutil.copy(path, self.traces)
             if name in draw_trace.MEASURED:
-                shutil.copy(ROOT / FOLDER / f"{name}.gpu.json", self.root / FOLDER / f"{name}.gpu.json.there")
+                (self.traces / f"{name}.gpu.json.there").write_text(json.dumps({"displayTimeUnit": "ns", **draw_trace.kept(draw_trace.KEPT)[name]}))
         make_executable(self.root / "tools/run", """#!/bin/bash
 echo "$*" >>calls
 cp "${!#}.there" "${!#}"
@@ -447,8 +445,8 @@ echo "  overhead: 36.5 us when every CTA records, 33.25 us in the ordinary build
         self.assertEqual(done.returncode, 0, done.stderr)
         calls = (self.root / "calls").read_text().splitlines()
         self.assertEqual(len(calls), len(draw_trace.MEASURED))
-        self.assertIn(f"10 3072x2816x512 --backend gpu --variant 128x256 --trace-ctas 1 --trace {FOLDER}/11.base.gpu.json", calls)
-        times = json.loads((self.root / FOLDER / "18.gpu.json").read_text())["otherData"]["recording"]
+        self.assertIn(f"10 3072x2816x512 --backend gpu --variant 128x256 --trace-ctas 1 --trace build/emulator/traces/11.base.gpu.json", calls)
+        times = packed_json.read(self.root / draw_trace.KEPT)["18"]["otherData"]["recording"]
         self.assertEqual(times, {"traced_us": 36.5, "ordinary_us": 33.25})
         for name in draw_trace.MEASURED_FIGURES:
             self.assertIn("36.5 µs instead of 33.2 µs", (self.root / FOLDER / f"{name}.gpu.svg").read_text())
