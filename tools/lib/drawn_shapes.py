@@ -5,6 +5,9 @@ COUNT = 6
 
 # Per step: the contestants that are raced, and how a shape is drawn: plain, few_rows, one_row, chain, grouped, masked.
 ELECTIVES = {
+    "19": (["19:128x192_ping_pong", "19:128x128_ping_pong", "19:128x256"], "plain"),
+    "20": (["20:192x256_lockstep", "20:128x256_lockstep", "20:128x192_ping_pong_lockstep"], "plain"),
+    "21": (["21:128x176_ping_pong", "21:256x96", "21:96x256"], "plain"),
     "30": (["30"], "plain"),
     "31": (["31:bias_gelu"], "plain"),
     "32": (["32:gelu_aux"], "plain"),
