@@ -1,4 +1,5 @@
 """A copy of the scripts in an empty folder, run with a PATH that holds only what a test put there."""
+import hashlib
 import os
 import pathlib
 import shutil
@@ -99,6 +100,12 @@ class SandboxTest(unittest.TestCase):
         """dpkg-query answers that just these packages are installed."""
         answers = " ".join(f"installed:{package}" for package in packages)
         self.fake("dpkg-query", f'printf "%s " {answers}' if answers else "exit 1")
+
+
+def emulate_folder(file, *definitions, arch="sm_90a"):
+    """Where tools/emulate keeps what it makes of a file."""
+    key = hashlib.sha256(f"{file.resolve()} {' '.join(definitions)} {arch}\n".encode()).hexdigest()[:8]
+    return ROOT / f"build/emulator/emulate/{file.stem}-{key}"
 
 
 def make_executable(path, text):

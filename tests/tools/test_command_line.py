@@ -438,7 +438,7 @@ class ProfileSteps(ScriptTest):
     def test_arguments_are_looked_at_first(self):
         for arguments, part in ((["01", "--tool", "gdb"], "it must be ncu or nsys"), (["01", "64"], "'64' is not a size"),
                                 (["01", "--variant", "all"], "one variant"), (["01", "--variant="], "one variant"),
-                                ([], "name a step first"), (["77"], "there is no step '77'"), (["01", "--x"], "'--x'"),
+                                ([], "name a step first"), (["99"], "there is no step '99'"), (["01", "--x"], "'--x'"),
                                 (["01", "128", "256"], "'256' is one argument too many"), (["01", "--tool"], "--tool needs a value")):
             self.assert_refused(self.run_tool("profile", *arguments), part)
         self.assertEqual(self.calls(), [])

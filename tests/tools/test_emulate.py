@@ -1,5 +1,4 @@
 """tools/emulate: kernels' files that are right, versions of them with one thing broken, and what is no kernel's file."""
-import hashlib
 import os
 import pathlib
 import re
@@ -8,7 +7,7 @@ import subprocess
 import tempfile
 import unittest
 
-from sandbox import ROOT
+from sandbox import ROOT, emulate_folder
 
 EXAMPLES = {file.stem: file for file in (ROOT / "tests/own_kernel").glob("**/*.cu")}
 # What is said of each broken version: a rule's name, or the beginning of another sentence.
@@ -398,8 +397,7 @@ class WrittenFile(EmulateTest):
         self.addCleanup(shutil.rmtree, self.program_folder(), ignore_errors=True)
 
     def program_folder(self):
-        key = hashlib.sha256(f"{self.folder.resolve()}/own.cu \n".encode()).hexdigest()[:8]
-        return ROOT / f"build/emulator/emulate/own-{key}"
+        return emulate_folder(self.folder / "own.cu")
 
     def emulate(self, text, *arguments, case=""):
         """`case`: what the file's host code finds in CASE, so that one compilation serves several runs."""

@@ -1,5 +1,4 @@
 """tests/museum: every broken version is reported, no right one is, and the pages of docs/museum quote the reports."""
-import hashlib
 import os
 import pathlib
 import re
@@ -9,7 +8,7 @@ import sys
 import tempfile
 import unittest
 
-from sandbox import ROOT
+from sandbox import ROOT, emulate_folder
 
 sys.path.insert(0, str(ROOT / "tools"))
 import checkers  # noqa: E402 (the path comes first)
@@ -90,8 +89,7 @@ class Museum(unittest.TestCase):
         (folder / "museum.cu").write_text(everything())
         done = subprocess.run([str(ROOT / "tools/emulate"), str(folder / "museum.cu"), "-I", str(MUSEUM), "--seeds", "1"], capture_output=True,
                               stdin=subprocess.DEVNULL, text=True, check=False, cwd=ROOT, env={**os.environ, "EXHIBIT": ""})
-        key = hashlib.sha256(f"{folder.resolve()}/museum.cu -I{MUSEUM}\n".encode()).hexdigest()[:8]
-        self.program = ROOT / f"build/emulator/emulate/museum-{key}/program"
+        self.program = emulate_folder(folder / "museum.cu", f"-I{MUSEUM}") / "program"
         self.addCleanup(shutil.rmtree, self.program.parent, ignore_errors=True)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertIn("no rule is broken, and the results are right", done.stdout)

@@ -543,7 +543,7 @@ class Extraction(CommandTest):
 
     def test_wrong_commands_are_found(self):
         for command, part in {
-                "tools/run 77": "there is no step '77'",
+                "tools/run 99": "there is no step '99'",
                 "tools/runs 01": "there is no tools/runs",
                 "tools/lint --txt": "--txt",
                 "tools/run 01 --chekc": "--chekc",
