@@ -116,6 +116,13 @@ class Refusals(ProgramTest):
     def test_the_record_of_the_ordinary_build_is_for_a_trace(self):
         self.check("11_mbarrier_ring", (["--trace-untraced", "x"], "--trace-untraced requires --trace"))
 
+    def test_a_gpu_is_assumed_for_a_budget_of_a_step_that_runs_on_it(self):
+        self.check("09_tma", (["--gpu", "sm_90"], "--gpu requires --budget"), (["--budget", "--gpu", "sm_75"], "sm_75"),
+                   (["4096", "--budget", "--gpu", "sm_86"], "step 09_tma needs a Hopper GPU"))
+        done = self.run_program("02_shared_tile", "4096", "--budget", "--gpu", "sm_86")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertIn("on an RTX A6000 (assumed, from its documentation): 84 SMs", done.stdout)
+
     def test_a_small_cube_is_spelled_out(self):
         self.check("02_shared_tile", (["64"], "so write that cube as 64x64x64"), (["01"], "so write that cube as 1x1x1"))
         self.check("compare", (["01", "64", "--check"], "(a cube of that size is 64x64x64)"))
