@@ -162,9 +162,7 @@ DeviceInfo budgeted_device(const gemm::Step& step, const DeviceInfo& device,
     return device;
   }
   const bool blackwell = step.architecture == gemm::Architecture::kSm100a;
-  const DeviceInfo assumed = documented_gpu(!architecture.empty() ? architecture
-                                            : blackwell           ? "sm_100"
-                                                                  : "sm_90");
+  DeviceInfo assumed = documented_gpu(!architecture.empty() ? architecture : blackwell ? "sm_100" : "sm_90");
   if (const std::string problem = step_problem(step, assumed); !problem.empty()) throw Error(problem);
   return assumed;
 }
