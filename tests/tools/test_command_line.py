@@ -381,6 +381,12 @@ class RunSteps(ScriptTest):
         done = self.run_tool("run", "--backend", "emulator", "01", "--check")
         self.assertEqual(done.stdout, "01_naive on the emulator: asked for\n01_naive got: --check\n", done.stderr)
 
+    def test_what_a_gpu_does_not_know_is_asked_of_the_emulator(self):
+        self.fake("nvidia-smi", "echo NVIDIA H200, 9.0")
+        for flags in (["--ledger"], ["--budget", "--gpu", "sm_86"], ["--budget", "--gpu=sm_86"]):
+            done = self.run_tool("run", "01", *flags)
+            self.assertEqual(done.stdout, f"01_naive on the emulator: asked for\n01_naive got: {' '.join(flags)}\n", done.stderr)
+
     def test_a_small_number_behind_a_step_is_no_shape(self):
         self.assert_refused(self.run_tool("run", "02", "64"), "there is no step 64", "write that cube as 64x64x64")
         self.assert_refused(self.run_tool("run", "64"), "there is no step '64'")
