@@ -73,6 +73,7 @@ _gemm_steps_value() {
   shift
   case $flag in
     --backend) printf '%s\n' gpu emulator ;;
+    --gpu) printf '%s\n' sm_80 sm_86 sm_89 sm_90 sm_100 ;;
     --mode) printf '%s\n' burst sustained both ;;
     --completion) printf '%s\n' random earliest latest ;;
     --elect) printf '%s\n' any lowest ;;
@@ -195,7 +196,7 @@ _gemm_steps() {
 # _gemm_steps_takes_value FLAG: true if the next word belongs to it.
 _gemm_steps_takes_value() {
   case $1 in
-    --backend | --variant | --suite | --population | --json | --html | --html-data | --trace | --tile | --shape | --order | --arch | --swizzle | --rows | --m | --n | --at | --row-bytes) ;;
+    --backend | --gpu | --variant | --suite | --population | --json | --html | --html-data | --trace | --tile | --shape | --order | --arch | --swizzle | --rows | --m | --n | --at | --row-bytes) ;;
     --mode | --completion | --pattern | --alpha | --beta | --bias | --activation | --bias-length | --aux-pitch | --aux-offset | --groups | --top-k | --c-pitch | --c-offset | --seed | --relaunch | --rounds | --seconds | --schedule-seed | --slow-warps | --sms | --allow | --strict | --elect | --trace-ctas | --trace-ctas-per-sm) ;;
     --trace-untraced | --schedule | --without | --kind | --replay | --events | --total | --seeds | --in-cache | --weak | --file | --output | --out | --port | --extent | --stride | --box | --element | --l2 | --base) ;;
     --address | --leading | --base-offset) ;;

@@ -105,6 +105,7 @@ inline const Step kStep{
     .variants = {
         variant<Tile128x128, 3>("128x128x64_stages3", "96 KB, four warps of 64x64, two CTAs per SM"),
         variant<Tile128x128, 2>("128x128x64_stages2", "64 KB"),
+        variant<Tiling<128, 128, 64, 2, 2>, 4>("128x128x64_stages4", "128 KB: one CTA per SM instead of two"),
         variant<Tile128x128k32, 2>("128x128x32_stages2", "32 KB, half the work between two barriers"),
         variant<Tile128x128k32, 3>("128x128x32_stages3", "48 KB"),
         variant<Tile128x128k32, 4>("128x128x32_stages4", "64 KB"),

@@ -116,6 +116,13 @@ class Refusals(ProgramTest):
     def test_the_record_of_the_ordinary_build_is_for_a_trace(self):
         self.check("11_mbarrier_ring", (["--trace-untraced", "x"], "--trace-untraced requires --trace"))
 
+    def test_a_gpu_is_assumed_for_a_budget_of_a_step_that_runs_on_it(self):
+        self.check("09_tma", (["--gpu", "sm_90"], "--gpu requires --budget"), (["--budget", "--gpu", "sm_75"], "sm_75"),
+                   (["4096", "--budget", "--gpu", "sm_86"], "step 09_tma needs a Hopper GPU"))
+        done = self.run_program("02_shared_tile", "4096", "--budget", "--gpu", "sm_86")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertIn("on an RTX A6000 (assumed, from its documentation): 84 SMs", done.stdout)
+
     def test_a_small_cube_is_spelled_out(self):
         self.check("02_shared_tile", (["64"], "so write that cube as 64x64x64"), (["01"], "so write that cube as 1x1x1"))
         self.check("compare", (["01", "64", "--check"], "(a cube of that size is 64x64x64)"))
@@ -373,6 +380,12 @@ class RunSteps(ScriptTest):
     def test_backend_may_stand_in_front(self):
         done = self.run_tool("run", "--backend", "emulator", "01", "--check")
         self.assertEqual(done.stdout, "01_naive on the emulator: asked for\n01_naive got: --check\n", done.stderr)
+
+    def test_what_a_gpu_does_not_know_is_asked_of_the_emulator(self):
+        self.fake("nvidia-smi", "echo NVIDIA H200, 9.0")
+        for flags in (["--ledger"], ["--budget", "--gpu", "sm_86"], ["--budget", "--gpu=sm_86"]):
+            done = self.run_tool("run", "01", *flags)
+            self.assertEqual(done.stdout, f"01_naive on the emulator: asked for\n01_naive got: {' '.join(flags)}\n", done.stderr)
 
     def test_a_small_number_behind_a_step_is_no_shape(self):
         self.assert_refused(self.run_tool("run", "02", "64"), "there is no step 64", "write that cube as 64x64x64")

@@ -84,6 +84,7 @@ class Completion(SandboxTest):
     def test_values(self):
         self.assert_offered("tools/run 01 --backend ", "gpu", "emulator")
         self.assert_offered("tools/run 01 --check --backend e", "emulator")
+        self.assert_offered("tools/run 05 4096 --budget --gpu sm_8", "sm_80", "sm_86", "sm_89")
         self.assert_offered("tools/run 01 --json ")  # any file: bash's own completion
         self.assert_offered("tools/run 01 --json x.json 03", "03_register_tile")
         self.assert_offered("tools/test e", "emulator")
@@ -127,7 +128,7 @@ class CompletedFlags(unittest.TestCase):
         if not program.exists():
             self.skipTest(f"{BUILD} holds no programs")
         said = subprocess.run([program, "--help"], capture_output=True, text=True, check=True).stdout
-        for flag in ("--mode", "--completion", "--pattern"):
+        for flag in ("--mode", "--completion", "--pattern", "--gpu"):
             line = next(line for line in said.splitlines() if f"  {flag} " in line)
             for value in offered(ROOT, f"tools/run 01 {flag} ")[0]:
                 self.assertRegex(line, rf"\b{value}\b")

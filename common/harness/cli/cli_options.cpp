@@ -8,6 +8,7 @@
 #include "harness/backend/backend.h"
 #include "harness/backend/emulator_control.h"
 #include "harness/cli/program.h"
+#include "harness/predict/budget.h"
 
 namespace harness {
 namespace {
@@ -25,6 +26,7 @@ Examples
                                           bytes, bank conflicts by source line
   tools/run 11 --ledger                   who arrives at each barrier, who waits, and what it orders
   tools/run 03 4096 --budget              what limits this variant
+  tools/run 05 4096 --budget --gpu sm_86  the same on a GPU that is not here
   tools/run 11 --check --html page.html   if a rule is broken: a page about it
   tools/run 11 --trace out.json           which role waits for which, for Perfetto
   tools/run 11 --explore                  every schedule of one tile that differs in an order that matters
@@ -67,6 +69,12 @@ void add_options(CLI::App& app, Options& options) {
                "Verify, then time in interleaved rounds against cuBLAS (needs a GPU)");
   app.add_flag("--budget", options.budget,
                "Print tiles, waves, occupancy, bytes, FLOP per byte and the predicted limiter; run nothing");
+  app.add_option(
+         "--gpu", options.gpu,
+         "The architecture of the GPU that --budget assumes: sm_80, sm_86, sm_89, sm_90 or sm_100, as "
+         "documented")
+      ->check(CLI::IsMember(documented_architectures()))
+      ->needs("--budget");
   app.add_flag("--list", options.list, "List the variants");
   app.add_flag("--describe", options.describe,
                "Print what the step and its variants are as JSON, for programs");

@@ -20,6 +20,7 @@ struct Options {
   bool check = false;
   bool time = false;
   bool budget = false;
+  std::string gpu;  // the architecture that the budget assumes; "": as it comes
   bool list = false;
   bool describe = false;
   bool inject_faults = false;

@@ -115,10 +115,11 @@ void print_descriptions(const std::vector<const gemm::Step*>& steps) {
 }
 
 void print_budgets(const std::vector<Entry>& entries, const std::vector<gemm::Shape>& shapes,
-                   const DeviceInfo& device) {
-  // A persistent kernel asks how many CTAs fit: on the GPU that the budget assumes.
-  if (device.is_emulator) control_emulator({.sm_count = documented_h200().sm_count});
+                   const DeviceInfo& device, const std::string& architecture) {
   for (const Entry& entry : entries) {
+    const DeviceInfo budgeted = budgeted_device(*entry.step, device, architecture);
+    // A persistent kernel asks how many CTAs fit: on the GPU that the budget assumes.
+    if (device.is_emulator) control_emulator({.sm_count = budgeted.sm_count});
     for (const gemm::Shape& shape : shapes) {
       const ResolvedVariant choice =
           resolve(*entry.step, *entry.variant, shape, device, TunedChoices(autotune_file()));
@@ -126,7 +127,7 @@ void print_budgets(const std::vector<Entry>& entries, const std::vector<gemm::Sh
       if (choice.host_us > 0)
         fmt::print("{}\n", fitted(fmt::format("  choosing took {:.2f} ms of one core, once for this shape",
                                               choice.host_us / 1e3)));
-      fmt::print("{}\n", fitted(budget_text(*entry.step, *choice.variant, shape, device)));
+      fmt::print("{}\n", fitted(budget_text(*entry.step, *choice.variant, shape, budgeted)));
     }
   }
 }

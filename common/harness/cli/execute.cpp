@@ -321,7 +321,7 @@ int execute(const Selection& selection, Options options, const CLI::App& app) {
     for (const Entry& entry : entries) check_contract(*entry.step, shape);
   }
   if (options.budget) {
-    print_budgets(entries, shapes, device);
+    print_budgets(entries, shapes, device, options.gpu);
     return kExitOk;
   }
   refuse_impossible(entries, shapes, options, device);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <optional>
 
 #include "harness/base/problem.h"
@@ -17,7 +18,33 @@ constexpr int kRegisterUnit = 256;  // per warp
 constexpr int kSharedUnit = 128;    // bytes
 constexpr int kMaxRegisters = 255;  // per thread
 constexpr int kRegistersPerCta = 65536;
+constexpr int kRegistersPerSm = 65536;
 constexpr const char* kL2 = "L2";
+
+struct DocumentedGpu {
+  const char* architecture;
+  const char* name;
+  int compute_capability;
+  int sm_count;
+  int max_threads_per_sm;
+  int max_ctas_per_sm;
+  int shared_kb_per_sm;
+  int l2_mb;
+  int memory_gb;
+  double clock_hz;
+  double memory_bytes_per_second;
+};
+
+/// Threads, CTAs and shared memory per SM: CUDA C++ Programming Guide, "Technical Specifications per Compute
+/// Capability". The other columns are those of one card: the data sheets of A100 80GB SXM, RTX A6000, RTX
+/// 6000 Ada, H200 and HGX B200, and NVIDIA's papers on their architectures. The clock is the one at which the
+/// card has the documented rate.
+constexpr DocumentedGpu kDocumentedGpus[] = {
+    {"sm_80", "an A100 SXM with 80 GB", 80, 108, 2048, 32, 164, 40, 80, 1.41e9, 2.039e12},
+    {"sm_86", "an RTX A6000", 86, 84, 1536, 16, 100, 6, 48, 1.8e9, 0.768e12},
+    {"sm_89", "an RTX 6000 Ada", 89, 142, 1536, 24, 100, 96, 48, 2.505e9, 0.96e12},
+    {"sm_90", "an H200 SXM", 90, 132, 2048, 32, 228, 50, 141, 1.98e9, 4.8e12},
+    {"sm_100", "a B200", 100, 148, 2048, 32, 228, 126, 180, 1.856e9, 8e12}};
 
 constexpr int round_up(int value, int unit) {
   return (value + unit - 1) / unit * unit;
@@ -37,7 +64,9 @@ double flop_per_clock(gemm::MathUnit unit, int compute_capability) {
   constexpr double kTcgen05 = 8192;
   if (unit == gemm::MathUnit::kTcgen05) return compute_capability == 100 ? kTcgen05 : 0;
   if (unit == gemm::MathUnit::kWgmma) return 0;
-  return compute_capability == 80 ? 2048 : 1024;
+  if (compute_capability == 80) return 2048;
+  return compute_capability == 86 || compute_capability == 89 ? 1024
+                                                              : 0;  // 0: neither documented nor measured
 }
 
 const char* unit_name(gemm::MathUnit unit) {
@@ -87,36 +116,55 @@ int largest(int low, int high, const Fits& fits) {
 
 }  // namespace
 
-DeviceInfo documented_h200() {
+std::vector<std::string> documented_architectures() {
+  std::vector<std::string> names;
+  for (const DocumentedGpu& gpu : kDocumentedGpus) names.emplace_back(gpu.architecture);
+  return names;
+}
+
+DeviceInfo documented_gpu(const std::string& architecture) {
+  const auto* const gpu =
+      std::find_if(std::begin(kDocumentedGpus), std::end(kDocumentedGpus),
+                   [&](const DocumentedGpu& known) { return architecture == known.architecture; });
+  if (gpu == std::end(kDocumentedGpus))
+    throw Error(fmt::format("'{}' is none of the architectures that are documented here: {}", architecture,
+                            fmt::join(documented_architectures(), ", ")));
+  constexpr int kKb = 1024;
   DeviceInfo info;
-  info.name = "an H200 SXM (assumed, from its documentation)";
-  info.compute_capability = 90;
-  info.sm_count = 132;
-  info.max_threads_per_sm = 2048;
-  info.max_ctas_per_sm = 32;
-  info.registers_per_sm = 65536;
-  info.shared_bytes_per_sm = 228 * 1024;
-  info.shared_bytes_per_cta = 227 * 1024;
-  info.reserved_shared_bytes = 1024;
-  info.l2_bytes = std::int64_t{50} << 20;
-  info.memory_bytes = 141'000'000'000;
+  info.name = fmt::format("{} (assumed, from its documentation)", gpu->name);
+  info.compute_capability = gpu->compute_capability;
+  info.sm_count = gpu->sm_count;
+  info.max_threads_per_sm = gpu->max_threads_per_sm;
+  info.max_ctas_per_sm = gpu->max_ctas_per_sm;
+  info.registers_per_sm = kRegistersPerSm;
+  info.shared_bytes_per_sm = gpu->shared_kb_per_sm * kKb;
+  info.reserved_shared_bytes = kKb;
+  info.shared_bytes_per_cta = info.shared_bytes_per_sm - info.reserved_shared_bytes;
+  info.l2_bytes = std::int64_t{gpu->l2_mb} << 20;
+  info.memory_bytes = std::int64_t{gpu->memory_gb} * 1'000'000'000;
   info.memory_free_bytes = info.memory_bytes;
-  info.clock_hz = 1.98e9;
-  info.memory_bytes_per_second = 4.8e12;
+  info.clock_hz = gpu->clock_hz;
+  info.memory_bytes_per_second = gpu->memory_bytes_per_second;
   return info;
 }
 
-DeviceInfo documented_b200() {
-  DeviceInfo info = documented_h200();
-  info.name = "a B200 (assumed, from its documentation)";
-  info.compute_capability = 100;
-  info.sm_count = 148;
-  info.l2_bytes = std::int64_t{126} << 20;
-  info.memory_bytes = 180'000'000'000;
-  info.memory_free_bytes = info.memory_bytes;
-  info.clock_hz = 1.856e9;  // at which 148 SMs have the documented rate
-  info.memory_bytes_per_second = 8e12;
-  return info;
+DeviceInfo documented_h200() {
+  return documented_gpu("sm_90");
+}
+
+DeviceInfo budgeted_device(const gemm::Step& step, const DeviceInfo& device,
+                           const std::string& architecture) {
+  if (!device.is_emulator && !device.driver_version.empty()) {
+    if (!architecture.empty())
+      throw Error(
+          "--gpu assumes a GPU that is not here, but this program asks the one that is: leave it out, or add "
+          "--backend emulator");
+    return device;
+  }
+  const bool blackwell = step.architecture == gemm::Architecture::kSm100a;
+  DeviceInfo assumed = documented_gpu(!architecture.empty() ? architecture : blackwell ? "sm_100" : "sm_90");
+  if (const std::string problem = step_problem(step, assumed); !problem.empty()) throw Error(problem);
+  return assumed;
 }
 
 Occupancy occupancy(const CtaNeeds& needs, const DeviceInfo& device) {
@@ -175,14 +223,15 @@ Cliffs cliffs(const CtaNeeds& needs, const DeviceInfo& device) {
 Peaks peaks(gemm::MathUnit unit, const DeviceInfo& device) {
   // Per clock: one load/store instruction of a warp an SM, 128 bytes of shared memory an SM (32 banks of 4
   // bytes), 5120 bytes of L2 for the whole GPU. The last is A100's documented figure;
-  // Hopper's is not documented.
+  // Hopper's and Blackwell's are not documented. Those of compute capability 8.6 and 8.9 have far fewer
+  // memory channels, and nothing is known of their L2: 0.
   constexpr double kSharedBytes = 128;
-  constexpr double kL2Bytes = 5120;
+  const double l2_bytes = device.compute_capability == 86 || device.compute_capability == 89 ? 0 : 5120;
   const double sm_clocks = device.sm_count * device.clock_hz;
   return {.flop = flop_per_clock(unit, device.compute_capability) * sm_clocks,
           .lsu_instructions = kWarp * sm_clocks,
           .shared_bytes = kSharedBytes * sm_clocks,
-          .l2_bytes = kL2Bytes * device.clock_hz,
+          .l2_bytes = l2_bytes * device.clock_hz,
           .dram_bytes = device.memory_bytes_per_second};
 }
 
@@ -333,9 +382,12 @@ std::string render(const Budget& budget, const gemm::Step& step, const gemm::Var
                         human_tflops(budget.flop / limit.seconds));
   }
   const std::string& limiter = budget.limits.front().name;
-  line("prediction", fmt::format("limited by {}: {} or longer, {} or less, {:.0f} % of the {} peak", limiter,
-                                 human_time(budget.seconds), human_tflops(budget.flop / budget.seconds),
-                                 100 * budget.peak_share, unit_name(budget.unit)));
+  std::string prediction =
+      fmt::format("limited by {}: {} or longer, {} or less", limiter, human_time(budget.seconds),
+                  human_tflops(budget.flop / budget.seconds));
+  if (budget.peak_share > 0)
+    prediction += fmt::format(", {:.0f} % of the {} peak", 100 * budget.peak_share, unit_name(budget.unit));
+  line("prediction", prediction);
   if (limiter == kL2)
     line("",
          "shorter if SMs request the same lines at the same time, because the L2 then merges the requests");
@@ -344,19 +396,15 @@ std::string render(const Budget& budget, const gemm::Step& step, const gemm::Var
 
 std::string budget_text(const gemm::Step& step, const gemm::Variant& variant, const gemm::Shape& shape,
                         const DeviceInfo& device) {
-  const bool assumed = device.is_emulator || device.driver_version.empty();
-  const DeviceInfo described = !device.is_emulator                                ? device
-                               : step.architecture == gemm::Architecture::kSm100a ? documented_b200()
-                                                                                  : documented_h200();
   const auto resources = [&]() -> KernelResources {
     try {
       return kernel_resources(variant.kernel);
     } catch (const Error&) {
-      if (!assumed) throw;
+      if (!device.driver_version.empty()) throw;
       return {};  // without a GPU the kernel's resources are not known, and the budget says so
     }
   }();
-  return render(make_budget(step, variant, shape, described, resources), step, variant);
+  return render(make_budget(step, variant, shape, device, resources), step, variant);
 }
 
 }  // namespace harness

@@ -11,11 +11,17 @@
 
 namespace harness {
 
-/// An H200 SXM as documented (NVIDIA H200 datasheet; CUDA C++ Programming Guide, "Compute Capabilities"), for
-/// machines without a GPU. Its name says that it is assumed.
+/// The architectures that documented_gpu() knows: sm_80, sm_86, sm_89, sm_90 and sm_100.
+std::vector<std::string> documented_architectures();
+/// A GPU of this architecture as documented, for machines without one. Its name says that it is assumed.
+/// Throws Error if the architecture is not among those.
+DeviceInfo documented_gpu(const std::string& architecture);
+/// The one that is assumed unless another is named: an H200 SXM.
 DeviceInfo documented_h200();
-/// The same for steps that need a Blackwell GPU.
-DeviceInfo documented_b200();
+/// The GPU that a budget is about: `device` itself, or, where the emulator or nothing is present, the GPU of
+/// the architecture that --gpu names; without --gpu an H200, or a B200 for a step that needs Blackwell.
+/// Throws Error if the step does not run on it, or if --gpu names one although `device` is a GPU.
+DeviceInfo budgeted_device(const gemm::Step& step, const DeviceInfo& device, const std::string& architecture);
 
 /// What one CTA takes of an SM.
 struct CtaNeeds {
@@ -88,7 +94,7 @@ struct Budget {
   gemm::MathUnit unit = gemm::MathUnit::kFma;
   std::vector<Limit> limits;  // longest first
   double seconds = 0;         // predicted: the longest limit over the balance
-  double peak_share = 0;      // of the math unit's peak, by 2 m n k
+  double peak_share = 0;      // of the math unit's peak, by 2 m n k; 0: its rate is not known
 };
 
 /// `resources` with registers = 0 (the emulator's) leaves the register limit out. The variant must have a
@@ -99,9 +105,8 @@ Budget make_budget(const gemm::Step& step, const gemm::Variant& variant, const g
 /// The budget as the lines that --budget prints.
 std::string render(const Budget& budget, const gemm::Step& step, const gemm::Variant& variant);
 
-/// make_budget and render with the kernel's own resources, as far as they are known: on the emulator, where
-/// documented_h200() stands in for the device, and in a GPU build without a GPU, when documented_h200() is
-/// passed, there are none.
+/// make_budget and render with the kernel's own resources, as far as they are known: for a GPU that is only
+/// documented, there are none.
 std::string budget_text(const gemm::Step& step, const gemm::Variant& variant, const gemm::Shape& shape,
                         const DeviceInfo& device);
 

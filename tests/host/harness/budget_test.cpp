@@ -8,16 +8,7 @@ namespace harness {
 namespace {
 
 DeviceInfo device(int compute_capability) {
-  DeviceInfo info = documented_h200();
-  info.compute_capability = compute_capability;
-  if (compute_capability == 80) info.shared_bytes_per_sm = 164 * 1024;
-  if (compute_capability == 86 || compute_capability == 89) {
-    info.max_threads_per_sm = 1536;
-    info.max_ctas_per_sm = compute_capability == 86 ? 16 : 24;
-    info.shared_bytes_per_sm = 100 * 1024;
-  }
-  info.shared_bytes_per_cta = info.shared_bytes_per_sm - 1024;
-  return info;
+  return documented_gpu("sm_" + std::to_string(compute_capability));
 }
 
 constexpr int kBudgetTile = 128;
@@ -149,6 +140,69 @@ TEST_CASE("peaks: the documented rates of an H200") {
   CHECK(peaks(gemm::MathUnit::kWgmma, at_boost).flop == Approx(989e12).epsilon(0.001));
   CHECK(fma.shared_bytes == Approx(132 * 128 * 1.98e9));
   CHECK(peaks(gemm::MathUnit::kWgmma, device(80)).flop == 0);
+}
+
+TEST_CASE(
+    "peaks: the documented rates of the other cards, of which a clock and a number of SMs are given here") {
+  CHECK(peaks(gemm::MathUnit::kFma, device(80)).flop == Approx(19.5e12).epsilon(0.001));
+  CHECK(peaks(gemm::MathUnit::kMmaSync, device(80)).flop == Approx(312e12).epsilon(0.001));
+  CHECK(peaks(gemm::MathUnit::kFma, device(86)).flop == Approx(38.7e12).epsilon(0.001));
+  CHECK(peaks(gemm::MathUnit::kMmaSync, device(86)).flop ==
+        Approx(309.7e12 / 2).epsilon(0.001));  // sparse: twice
+  CHECK(peaks(gemm::MathUnit::kFma, device(89)).flop == Approx(91.1e12).epsilon(0.001));
+  CHECK(peaks(gemm::MathUnit::kMmaSync, device(89)).flop ==
+        Approx(1457e12 / 4).epsilon(0.001));  // fp8, sparse
+  CHECK(peaks(gemm::MathUnit::kTcgen05, device(100)).flop == Approx(2.25e15).epsilon(0.001));
+  CHECK(peaks(gemm::MathUnit::kMmaSync, device(100)).flop == 0);  // not documented
+}
+
+TEST_CASE("occupancy: how many CTAs of step 05 shared memory allows, in the table of its chapter") {
+  const auto by_shared = [](int compute_capability, int kb) {
+    return occupancy({.threads = 128, .dynamic_shared_bytes = kb * 1024}, device(compute_capability))
+        .by_shared;
+  };
+  for (const int capability : {90, 100}) {
+    CHECK(by_shared(capability, 32) == 6);
+    CHECK(by_shared(capability, 64) == 3);
+    CHECK(by_shared(capability, 128) == 1);
+  }
+  CHECK(by_shared(80, 32) == 4);
+  CHECK(by_shared(80, 64) == 2);
+  for (const int capability : {86, 89}) {
+    CHECK(by_shared(capability, 32) == 3);
+    CHECK(by_shared(capability, 64) == 1);
+    CHECK(by_shared(capability, 49) == 2);
+    CHECK(by_shared(capability, 50) == 1);
+  }
+}
+
+TEST_CASE("budget: the GPU is the one that is here, that is named, or that the step needs") {
+  gemm::Step step = make_step(gemm::MathUnit::kMmaSync, {});
+  DeviceInfo emulator;
+  emulator.is_emulator = true;
+  DeviceInfo here = documented_h200();
+  here.name = "NVIDIA H200";
+  here.driver_version = "580.00";
+  CHECK(budgeted_device(step, emulator, "").compute_capability == 90);
+  CHECK(budgeted_device(step, documented_h200(), "sm_86").sm_count == 84);
+  CHECK(budgeted_device(step, here, "").name == "NVIDIA H200");
+  CHECK_THROWS_WITH(budgeted_device(step, here, "sm_86"), has_text("--gpu assumes a GPU that is not here"));
+  CHECK_THROWS_WITH(budgeted_device(step, emulator, "sm_70"), has_text("sm_80, sm_86, sm_89, sm_90, sm_100"));
+  step.architecture = gemm::Architecture::kSm100a;
+  CHECK(budgeted_device(step, emulator, "").compute_capability == 100);
+  CHECK_THROWS_WITH(budgeted_device(step, emulator, "sm_89"), has_text("needs a Blackwell GPU"));
+}
+
+TEST_CASE("budget: where the rate of the math unit is not known, no share of it is printed") {
+  const gemm::Step step = make_step(gemm::MathUnit::kMmaSync, {.shared_bytes_per_fma = 1});
+  const gemm::Variant& variant = step.variants.front();
+  const auto text = [&](int capability) {
+    return render(make_budget(step, variant, {256, 256, 256}, device(capability), {}), step, variant);
+  };
+  CHECK(contains(text(90), "% of the mma.sync peak"));
+  CHECK_FALSE(contains(text(100), "mma.sync"));
+  CHECK(contains(text(80), "\n    L2 "));
+  CHECK_FALSE(contains(text(86), "\n    L2 "));
 }
 
 TEST_CASE("budget: tiles, waves and bytes of a problem that divides") {
