@@ -477,7 +477,7 @@ def rates_table(record, path, options, document):
                 for field in ("to_sm_bytes", "l2_read_bytes", "dram_read_bytes")}
         rows.append([linked_name(contestant, document), contestant["variant"], f"{rate['to_sm_bytes']:.2f}", f"{rate['l2_read_bytes']:.2f}",
                      f"{100 * rate['l2_read_bytes'] / plateau.l2():.0f} %", f"{rate['dram_read_bytes']:.2f}"])
-    headings = ["", "variant", "to the SMs (TB/s)", "read in the L2 (TB/s)", f"share of the plateau ({significant(plateau.l2())})", "read in memory (TB/s)"]
+    headings = ["", "variant", "to the SMs (TB/s)", "read in the L2 (TB/s)", f"share of the plateau ({significant(plateau.l2(), 2)})", "read in memory (TB/s)"]
     return markdown(headings, [False, False] + [True] * 4, rows) + [
         "", f"{pretty_shape(shape)}, {record['device']['name']}. Bytes: {record['profiler']}, one launch each, {record['date'][:10]}; from "
             f"`{relative(path)}`. Times: medians, {mode_text(timed)}, {timed['date'][:10]}, commit {timed['commit']}; from `{options['times']}`. "

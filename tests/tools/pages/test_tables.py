@@ -201,7 +201,7 @@ class Tables(Generator):
         self.write(timed_one)
         table = "rates record=docs/results/bytes.json"
         self.assertEqual(self.rows(f"{table} times=docs/results/run.json only=01"), [
-            ["", "variant", "to the SMs (TB/s)", "read in the L2 (TB/s)", "share of the plateau (9.20)", "read in memory (TB/s)"],
+            ["", "variant", "to the SMs (TB/s)", "read in the L2 (TB/s)", "share of the plateau (9.2)", "read in memory (TB/s)"],
             ["01_naive", "16x16", "8.00", "9.20", "100 %", "1.00"]])
         self.refused(f"{table} times=docs/results/run.json", "02_shared_tile 32 was not timed")
         self.refused(table, "names no record of times")
