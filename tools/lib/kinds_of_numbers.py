@@ -20,7 +20,7 @@ MEASURED = re.compile(rf"{AMOUNT} ?(?:(?:{UNITS})(?![\w/])|{RELATIVE})")
 PERHAPS = re.compile(rf"(?<![\w.]){AMOUNT} ?(?:%|×(?! ?\d)|times\b)")
 # In a table, the heading of a column may have the unit, and the cells below it numbers only.
 UNIT_OF_COLUMN = re.compile(rf"(?<![\w/])(?:us|mJ|{UNITS})(?![\w/])")
-NOT_MEASURED = re.compile(r"(?i)predict|limit|peak|bound|\bat (?:most|least)\b|ceiling|budget|arithmetic|needs?\b|\bmodel|data sheet|specified")
+NOT_MEASURED = re.compile(r"(?i)\b(?:predict|limit|peak|bound|at (?:most|least)\b|ceiling|budget|arithmetic|needs?\b|model|data sheet|specified)")
 NUMBER_ONLY = re.compile(r"[*~≈<>≤≥±+−-]*\d[\d.,]*(?! ?[×x]|\w)")
 MARK = re.compile(r"<!--\s*number:\s*([^>]*?)\s*-->(.*?)<!--\s*/number\s*-->")
 LINK = re.compile(r"\]\(([^)\s]+)\)")
