@@ -20,6 +20,8 @@ NAME is
                relative to cuBLASLt that it allows
   counters     one row a contestant of one shape: what a profiler counted on the way from memory to the SMs, and the
                requests and the clock if the record has them
+  rates        the same bytes divided by the median time that another record (times=docs/results/FILE.json) has for the
+               contestant, in TB/s, and the share of the rate that docs/results/roofline_h200.json has for reads in the L2
   suite        one row a shape and mode of a record of tools/compare --suite, for each contestant its speed relative to
                cuBLASLt with its verdict and its share of the ceiling; at the end geometric mean and worst case
                (only=22_peak, default: the steps)
@@ -71,13 +73,14 @@ import re
 
 import blocks
 import kinds_of_numbers
+import roofline_record
 from blocks import markdown
 from numbers_of_records import joules, make_number, picojoules, significant
 from populations import WORST, bound, bounds, geometric_mean, population, summary
 from program import UserError
 from record_rules import geometric_mean as mean_with_interval, identity, median_interval
 from records import (MODES, ROOT, default_shape, find_shape, load, load_record, mode_text, nearest, paired, pretty_name,
-                     pretty_shape, read_text, relative, selected)
+                     pretty_shape, read_text, relative, selected, shape_name)
 from steps import builds_on, descriptions, steps
 
 
@@ -460,12 +463,33 @@ def counters_table(record, path, options, document):
             f"{record['date'][:10]}, commit {record['commit']}; from `{relative(path)}`."]
 
 
+def rates_table(record, path, options, document):
+    if "times" not in options:
+        raise UserError("the table names no record of times; write times=docs/results/FILE.json.")
+    timed, plateau = load_record(ROOT / options["times"]), roofline_record.load(roofline_record.DEFAULT)
+    shape = find_shape(record, options["shape"]) if "shape" in options else default_shape(record)
+    medians = {identity(c): c["median_us"] for c in find_shape(timed, shape_name(shape))["contestants"]}
+    rows = []
+    for contestant in pick(shape["contestants"], options):
+        if identity(contestant) not in medians:
+            raise UserError(f"{' '.join(identity(contestant))} was not timed in {options['times']}.")
+        rate = {field: contestant["counters"][field] / medians[identity(contestant)] * 1e-6
+                for field in ("to_sm_bytes", "l2_read_bytes", "dram_read_bytes")}
+        rows.append([linked_name(contestant, document), contestant["variant"], f"{rate['to_sm_bytes']:.2f}", f"{rate['l2_read_bytes']:.2f}",
+                     f"{100 * rate['l2_read_bytes'] / plateau.l2():.0f} %", f"{rate['dram_read_bytes']:.2f}"])
+    headings = ["", "variant", "to the SMs (TB/s)", "read in the L2 (TB/s)", f"share of the plateau ({significant(plateau.l2(), 2)})", "read in memory (TB/s)"]
+    return markdown(headings, [False, False] + [True] * 4, rows) + [
+        "", f"{pretty_shape(shape)}, {record['device']['name']}. Bytes: {record['profiler']}, one launch each, {record['date'][:10]}; from "
+            f"`{relative(path)}`. Times: medians, {mode_text(timed)}, {timed['date'][:10]}, commit {timed['commit']}; from `{options['times']}`. "
+            f"Plateau: from `{relative(plateau.path)}`."]
+
+
 TABLES = {"contestants": contestants_table, "shapes": shapes_table, "choices": choices_table, "conditions": conditions_table, "energy": energy_table,
-          "counters": counters_table, "population": population_table, "bound": bound_table, "suite": suite_table, "measuring": measuring_table, "course": course_table}
-KINDS = {"suite", "measuring", "counters"}  # tables that have a kind of record of their own
+          "counters": counters_table, "rates": rates_table, "population": population_table, "bound": bound_table, "suite": suite_table, "measuring": measuring_table, "course": course_table}
+KINDS = {"suite": "suite", "measuring": "measuring", "counters": "counters", "rates": "counters"}  # tables that have a kind of record of their own
 # Made by a tool of their own; a page may be written before the machine was there to make them.
 HOW_TO_MAKE = {"docs/results/suite_h200.json": "tools/compare --suite", "docs/results/measuring_h200.json": "tools/measuring"}
-OPTIONS = {"record", "shape", "columns", "value", "only", "mode", "intervals"}
+OPTIONS = {"record", "times", "shape", "columns", "value", "only", "mode", "intervals"}
 
 
 def make_table(specification, document):
@@ -485,7 +509,7 @@ def make_table(specification, document):
     if options["record"] in HOW_TO_MAKE and not path.exists():
         return [f"*No record yet: `{HOW_TO_MAKE[options['record']]} --json {options['record']}` on the GPU, then "
                 "`tools/tables.py`.*"]
-    record = load(path, words[0]) if words[0] in KINDS else load_record(path, options.get("mode"))
+    record = load(path, KINDS[words[0]]) if words[0] in KINDS else load_record(path, options.get("mode"))
     return TABLES[words[0]](record, path, options, document)
 
 

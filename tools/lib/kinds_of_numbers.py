@@ -17,7 +17,11 @@ RELATIVE = r"of cuBLASLt\b|(?:×| times) the speed of cuBLASLt\b|% (?:faster|slo
 AMOUNT = r"\d[\d.,]*(?: (?:to|and|or) \d[\d.,]*)?"
 MEASURED = re.compile(rf"{AMOUNT} ?(?:(?:{UNITS})(?![\w/])|{RELATIVE})")
 # What a person has to decide: many of these are arithmetic that the sentence itself shows.
-PERHAPS = re.compile(rf"{AMOUNT} ?(?:%|×(?! ?\d)|times\b)")
+PERHAPS = re.compile(rf"(?<![\w.]){AMOUNT} ?(?:%|×(?! ?\d)|times\b)")
+# In a table, the heading of a column may have the unit, and the cells below it numbers only.
+UNIT_OF_COLUMN = re.compile(rf"(?<![\w/])(?:us|mJ|{UNITS})(?![\w/])")
+NOT_MEASURED = re.compile(r"(?i)\b(?:predict|limit|peak|bound|at (?:most|least)\b|ceiling|budget|arithmetic|needs?\b|model|data sheet|specified)")
+NUMBER_ONLY = re.compile(r"[*~≈<>≤≥±+−-]*\d[\d.,]*(?! ?[×x]|\w)")
 MARK = re.compile(r"<!--\s*number:\s*([^>]*?)\s*-->(.*?)<!--\s*/number\s*-->")
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
@@ -59,10 +63,32 @@ def _noted_lines(text):
     return covered
 
 
+def _cells(line):
+    return [cell.strip() for cell in line.strip().strip("|").split("|")]
+
+
+def _in_columns(text):
+    """(line, number with its column's heading) of the cells of tables made by hand whose unit is in the heading."""
+    headings, before = [], ""
+    for number, line in enumerate(text.split("\n"), 1):
+        if not line.lstrip().startswith("|"):
+            headings = []
+        elif re.fullmatch(r"[|\s:-]+", line) and "-" in line:
+            headings = _cells(before)
+        elif headings:
+            cells = _cells(line)
+            for heading, cell in zip(headings, cells):
+                found = NUMBER_ONLY.match(cell)
+                if found and UNIT_OF_COLUMN.search(heading) and not NOT_MEASURED.search(f"{heading} {cells[0]}") and not MEASURED.search(cell):
+                    yield number, f"{found[0]} ({heading})"
+        before = line
+
+
 def unmarked(name, text):
     """(line, quantity) of every measured quantity of the page `name` that has no origin."""
     noted = _noted_lines(text) if LAB.fullmatch(name) else ()
-    for line, found in _places(MEASURED, plain(text)):
+    text = plain(text)
+    for line, found in sorted([*_places(MEASURED, text), *_in_columns(text)], key=lambda place: place[0]):
         if line not in noted:
             yield line, found
 

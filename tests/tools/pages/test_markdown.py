@@ -516,7 +516,22 @@ class Extraction(CommandTest):
             self.assertEqual([text for _, text in kinds_of_numbers.unmarked(name, self.TYPED)], found, name)
         self.assertEqual([line for line, _ in kinds_of_numbers.unmarked("docs/proxies.md", self.TYPED)], [3, 3, 3, 4, 4, 4, 8])
 
+    # A table as a page had it: typed, with the units in its headings.
+    COLUMNS = ("| kernel | to the SMs (TB/s) | share of the plateau (9.2) | tile | predicted (µs) | median (µs) |\n| --- | ---: | ---: | --- | ---: | --- |\n"
+               "| 12, 128x192_stages3 | 8.96 | 104 % | 128 × 192 | 3.5 | <!-- number: part3_h200 12 median -->240<!-- /number --> |\n"
+               "| 22_peak | **8.68** | 109 % | 128 × 256 | 3.5 | ~1598 |\n\n"
+               "| kernel | energy per tile, mJ | 16 ms |\n| --- | ---: | --- |\n| predicted | 5 | 6 |\n| measured | 5 | 128x256 |\n")
+
+    def test_numbers_below_a_unit_are_found(self):
+        self.assertEqual([(3, "8.96 (to the SMs (TB/s))"), (4, "**8.68 (to the SMs (TB/s))"), (4, "~1598 (median (µs))"), (6, "16 ms"),
+                          (9, "5 (energy per tile, mJ)")], list(kinds_of_numbers.unmarked("docs/x.md", self.COLUMNS)))
+        note = '<!-- noted: date=2026-11-25 card="NVIDIA H200" commit=1c4bcfbd command="tools/run 22" -->\n<!-- /noted -->\n'
+        self.assertEqual([], list(kinds_of_numbers.unmarked("docs/lab/x.md", f"# A\n\n{note}\n{self.COLUMNS}")))
+        generated = f"<!-- table: rates record=x.json -->\n\n{self.COLUMNS}\n<!-- /table -->\n"
+        self.assertEqual([], list(kinds_of_numbers.unmarked("docs/x.md", generated)))
+
     def test_shares_and_factors_are_left_to_a_person(self):
+        self.assertEqual([], list(kinds_of_numbers.undecided("docs/x.md", "e4m3 × e4m3, e5m2 × e4m3, a 4 × 4 grid")))
         text = "It is 12 % longer, 1.3 times as fast, 3× as long, a 4 × 4 grid; <!-- number: derived 1*2 % -->2 %<!-- /number -->."
         self.assertEqual([], list(kinds_of_numbers.unmarked("docs/x.md", text)))
         self.assertEqual([found for _, found in kinds_of_numbers.undecided("docs/x.md", text)], ["12 %", "1.3 times", "3×"])

@@ -186,6 +186,27 @@ class Tables(Generator):
         self.assertEqual(rows, [["", "variant", "to the SMs (MiB)", "read in the L2 (MiB)", "read in memory (MiB)",
                                  "hits of the L2"], ["02_shared_tile", "32", "12288", "7850", "1168", "78 %"]])
 
+    def test_rates(self):
+        """Bytes of one record over times of another, and the share of the plateau in the L2."""
+        counters = {"to_sm_bytes": 40 * 10**6, "l2_read_bytes": 46 * 10**6, "dram_read_bytes": 5 * 10**6, "l2_hit_percent": 60}
+        record = {"schema": 1, "device": {"name": "Test GPU"}, "commit": "abc1234", "date": "2025-01-02T03:04:05Z", "pattern": "exact",
+                  "profiler": "a profiler", "metrics": dict.fromkeys(counters, "a metric"), "shapes": [{"m": 512, "n": 512, "k": 64, "contestants": [
+                      {"name": name, "variant": variant, "kind": "step", "counters": counters}
+                      for name, variant in (("01_naive", "16x16"), ("02_shared_tile", "32"))]}]}
+        (self.root / "docs/results/bytes.json").write_text(json.dumps(record))
+        plateau = "docs/results/roofline_h200.json"
+        (self.root / plateau).write_text((ROOT / plateau).read_text())
+        timed_one = copy.deepcopy(RECORD)
+        set_tflops(timed_one["shapes"][0], 0, 2 * 512 * 512 * 64 / 5e6)  # 5 µs
+        self.write(timed_one)
+        table = "rates record=docs/results/bytes.json"
+        self.assertEqual(self.rows(f"{table} times=docs/results/run.json only=01"), [
+            ["", "variant", "to the SMs (TB/s)", "read in the L2 (TB/s)", "share of the plateau (9.2)", "read in memory (TB/s)"],
+            ["01_naive", "16x16", "8.00", "9.20", "100 %", "1.00"]])
+        self.refused(f"{table} times=docs/results/run.json", "02_shared_tile 32 was not timed")
+        self.refused(table, "names no record of times")
+        self.refused(f"{table} times=docs/results/bytes.json", "is not a record of")
+
     def test_what_a_step_chose(self):
         record = copy.deepcopy(RECORD)
         chosen = record["shapes"][1]["contestants"][0]
