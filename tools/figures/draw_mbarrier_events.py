@@ -2,9 +2,10 @@
 """Draws the mbarriers of a ring as the emulator saw them: docs/figures/mbarrier_events.svg from the log in
 docs/figures/runs.json.xz, which tools/figures/record_runs.py records with: tools/play events 11
 """
-from drawing import Drawing, figure_program
+from drawing import ROOT, Drawing, figure_program
+import packed_json
 from palette import BLUE, GREEN, GRID, INK, ORANGE, PARITY, SOFT, WHITE
-from record_runs import committed
+from record_runs import RUNS
 
 FIGURE = "docs/figures/mbarrier_events.svg"
 LEFT, COLUMN, LANE, BAND = 84, 20, 86, 26
@@ -58,7 +59,7 @@ def passed(drawing, event, x, last_x, top):
 
 
 def draw():
-    events = committed()["log"]
+    events = packed_json.read(ROOT / RUNS)["log"]
     names = lanes(events)
     events = [event for event in events if event["event"] != "mbarrier_init"]
     # "phase" is no event of its own in the figure: its barrier's colour changes behind the event that caused it.

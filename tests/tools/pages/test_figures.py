@@ -125,11 +125,19 @@ class Captions(unittest.TestCase):
     FIGURES = sorted([*ROOT.glob("docs/figures/*.svg"), *ROOT.glob("docs/figures/traces/*.svg"), *ROOT.glob("docs/results/*.svg")])
     SVG = "{http://www.w3.org/2000/svg}"
 
+    def drawn(self, path):
+        """The root of a figure, in which each text has the look that its group says once."""
+        root = xml.etree.ElementTree.parse(path).getroot()
+        for group in root.iter(self.SVG + "g"):
+            for element in group:
+                element.attrib = {**group.attrib, **element.attrib}
+        return root
+
     def test_a_title_and_a_sentence_stand_at_the_head(self):
         for path in self.FIGURES:
-            tree = xml.etree.ElementTree.parse(path)
-            texts = list(tree.iter(self.SVG + "text"))
-            if tree.getroot().get("role") != "img":  # by matplotlib, where a line is a text
+            root = self.drawn(path)
+            texts = list(root.iter(self.SVG + "text"))
+            if root.get("role") != "img":  # by matplotlib, where a line is a text
                 self.assertTrue(any(re.fullmatch(r"[A-Z].* .*[a-z]\.", element.text or "") for element in texts), path.name)
                 continue
             title, first = texts[0], texts[1]
@@ -143,7 +151,7 @@ class Captions(unittest.TestCase):
 
     def test_nothing_is_cut_off(self):
         for path in self.FIGURES:
-            root = xml.etree.ElementTree.parse(path).getroot()
+            root = self.drawn(path)
             if root.get("role") != "img":
                 continue
             width, height = float(root.get("width")), float(root.get("height"))
@@ -163,7 +171,7 @@ class Captions(unittest.TestCase):
 
     def test_the_two_texts_above_a_timeline_do_not_touch(self):
         for path in sorted(ROOT.glob("docs/figures/traces/*.svg")):
-            texts = [element for element in xml.etree.ElementTree.parse(path).iter(self.SVG + "text") if element.text]
+            texts = [element for element in self.drawn(path).iter(self.SVG + "text") if element.text]
             panels = [element for element in texts if element.text.startswith("Step ") and element.get("font-weight")]
             self.assertTrue(panels, path.name)
             # A bold letter is 0.59 of its size wide, one of these digits and signs 0.52.
