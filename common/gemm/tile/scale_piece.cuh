@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "ptx/core.cuh"
+#include "ptx/shared.cuh"
 #include "ptx/tcgen05_cp.cuh"
 #include "ptx/tcgen05_descriptor.h"
 
