@@ -19,6 +19,7 @@
 #include "gemm/problem/types.h"
 #include "gemm/schedule/raster.h"
 #include "gemm/tile/byte_tile.cuh"
+#include "gemm/tile/scale_piece.cuh"
 #include "gemm/tile/tensor_tile.cuh"
 #include "gemm/tile/wgmma_tile.cuh"
 #include "ptx/core.cuh"
@@ -42,14 +43,9 @@ inline constexpr int kIssuerWarp = 4;
 inline constexpr int kLoaderWarp = 5;
 inline constexpr int kThreads = 192;
 
-/// The scales of 128 rows and 4 blocks of 32 elements of K, which is a k-tile: 32 rows of 16 bytes
-/// (ptx::scale_offset), and so many columns of tensor memory.
-inline constexpr int kPieceRows = 128;
-inline constexpr int kPieceBytes = 512;
-inline constexpr std::uint32_t kPieceColumns = 4;
-
 /// Where everything is in tensor memory: kAccumulators accumulators, and behind them for each stage of the
-/// ring a piece of A's scales and what the tile needs of B's.
+/// ring a piece of A's scales and what the tile needs of B's. A k-tile has 4 blocks, so one piece for 128
+/// rows.
 template <typename T, int kStages, int kAccumulators>
 struct Columns {
   // A tile that begins in the middle of 128 rows of B needs a piece more.
@@ -219,15 +215,12 @@ template <int kTileN, int kStages, int kAccumulators>
 Variant variant(const char* name, const char* summary) {
   using T = TensorTiling<kTileN, 64, 1>;  // tiles in shared memory are counted in bf16: 64 are 128 bytes
   using Grid = PersistentCtas<T, Shared<T, kStages, kAccumulators>, kThreads, OneCta, 1>;
-  Traffic traffic = tensor_tile_traffic<T>();  // a tile of bf16 has it
-  traffic.shared_bytes_per_fma /= 2;
-  traffic.global_bytes_per_fma /= 2;
   return variant_of<block_scaled_kernel<T, kStages, kAccumulators>, Grid>(
       {.name = name,
        .summary = summary,
        .tile = kByteTile<T, e4m3>,
        .stages = kStages,
-       .traffic = traffic,
+       .traffic = tensor_tile_traffic<T>(1, 1),
        .types = {.a = Type::kE4m3, .b = Type::kE4m3, .d = Type::kBf16, .scaling = Scaling::kMx}},
       [](const Problem& problem) {
         const auto [m, n, k] = problem.shape;

@@ -65,7 +65,7 @@ class NewStep(unittest.TestCase):
     def test_it_touches_what_a_command_rewrites_and_nothing_else(self):
         done = self.new_step("79", "smaller_tiles", "--from", "73", "--title", "a tile for a small problem")
         self.assertEqual((done.returncode, done.stderr), (0, ""))
-        self.assertEqual(self.changed(), ({"README.md", "docs/figures/step_map.svg", "docs/results.md", "steps/77_block_scaled/README.md", "steps/steps.json"},
+        self.assertEqual(self.changed(), ({"README.md", "docs/figures/step_map.svg", "docs/results.md", "steps/78_nvfp4/README.md", "steps/steps.json"},
                                           {"steps/79_smaller_tiles/", "tests/mutants/s79/"}))
         kernel = self.read("steps/79_smaller_tiles/kernel.cuh")
         self.assertIn('.title = "a tile for a small problem",\n    .builds_on = "73_roles_two_accumulators",', kernel)
@@ -73,8 +73,8 @@ class NewStep(unittest.TestCase):
         described = json.loads(self.read("steps/steps.json"))[-1]
         self.assertEqual((described["name"], described["builds_on"], described["architecture"]),
                          ("79_smaller_tiles", "73_roles_two_accumulators", "100a"))
-        self.assertIn("· [79 →](../79_smaller_tiles/README.md)", self.read("steps/77_block_scaled/README.md"))
-        self.assertIn("[← 77](../77_block_scaled/README.md)", self.read("steps/79_smaller_tiles/README.md"))
+        self.assertIn("· [79 →](../79_smaller_tiles/README.md)", self.read("steps/78_nvfp4/README.md"))
+        self.assertIn("[← 78](../78_nvfp4/README.md)", self.read("steps/79_smaller_tiles/README.md"))
         self.assertIn("[79 smaller tiles](steps/79_smaller_tiles/README.md)", self.read("README.md"))
         self.assertIn("| a tile for a small problem |", self.read("docs/results.md"))
         # The tests of the pages, of the exercises and of the mutants find nothing.

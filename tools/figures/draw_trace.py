@@ -58,6 +58,7 @@ RECORDED = {
     "74.base": ("128x256", "512x256x512", 2, 1), "74": ("256x256", "512x256x512", 2, 1),
     "75": ("256x256", "512x256x512", 2, 1),
     "76.base": ("128x256", "256x512x128", 1, 1), "76": ("128x256", "256x512x128", 1, 1),
+    "77.base": ("128x128", "128x512x1024", 1, 1), "77": ("128x128", "128x512x1024", 1, 1), "78": ("128x128", "128x512x1024", 1, 1),
     "40.base": ("128x256_group16", "512x512x512", 4, 1), "40": ("nt", "512x512x512", 4, 1),
     "41.base": ("tn", "512x512x512", 4, 1), "41": ("rs", "512x512x512", 4, 1),
     "42.base": ("128x256_group16", "512x512x512", 4, 1), "42": ("e4m3", "512x512x512", 4, 1),
@@ -78,7 +79,7 @@ CTAS = 8
 # The step of NN.base where it is not the one before.
 BASES = {"11.base": "10", "12.base": "11", "13.base": "12", "14.base": "13", "17.base": "16", "19.base": "18", "20.base": "19",
          "21.base": "20", "22.base": "21", "30.base": "17", "31.base": "31", "32.base": "32", "33.base": "33", "18.data_parallel": "18",
-         "70.base": "09", "71.base": "70", "72.base": "71", "74.base": "73", "76.base": "73", "40.base": "15", "41.base": "40", "42.base": "15",
+         "70.base": "09", "71.base": "70", "72.base": "71", "74.base": "73", "76.base": "73", "77.base": "73", "40.base": "15", "41.base": "40", "42.base": "15",
          "43.base": "43", "44.base": "43", "45.base": "41", "52.base": "15", "53.base": "53", "54.base": "52"}
 # NN.svg: the traces that it shows from top to bottom, and what to see in it. {0}, {1}: how a trace compares, see facts().
 FIGURES = {
@@ -132,6 +133,10 @@ FIGURES = {
            "answer. Step 75 takes {change}."),
     "76": (["76.base", "76"], "Above, one epilogue follows another without a pause, and the issuer waits for an accumulator. Below, the warps only write "
            "shared memory, and the copies set the pace. Step 76 takes {change}."),
+    "77": (["77.base", "77"], "Four tiles of 128 × 128. A k-tile has as many bytes of operands as above and 3 % more of scales, but twice as many "
+           "elements, and the copies set the pace. Step 77 takes {change}."),
+    "78": (["77", "78"], "The same four tiles. A k-tile has twice as many elements again and 9 % more bytes, because it has four times as many "
+           "scales. Step 78 takes {change}."),
     "70": (["70.base", "70"], "The multiplication takes half as long, at the documented rate of the tensor cores. Nothing else is shorter: with one "
            "stage the round trip of a k-tile is what is left. Step 70 takes {change}."),
     "22": (["22.base", "22"], "D has 320 columns. Tiles 176 wide multiply 32 columns that do not exist; step 22 chooses tiles 160 wide. "
@@ -186,6 +191,7 @@ MEASURED_FIGURES = {
 STAGES_SHOWN = ("09", "10", "11", "12")  # their bars have the number of the stage
 PARITY_SHOWN = ("10", "11")              # and the parity of its phase
 TCGEN05_FASTER = 2  # than wgmma, by the documented rate (timeline_model.h)
+NARROW_TCGEN05 = {"77": (2, "fp8 "), "78": (4, "4-bit ")}  # than bf16
 FP8_FASTER = 2      # than bf16: a wgmma has twice the K in as many clocks
 FP8_STEPS = ("42", "43", "44")  # whose traces are of e4m3
 LEFT, WIDTH, ROW, LANE = 166, 860, 26, 13
@@ -362,7 +368,8 @@ def summary(trace):
     if trace["about"]["backend"] != "model":
         return words
     if trace["about"]["step"] >= "70":
-        return f"{words}, {100 * useful(trace) / TCGEN05_FASTER:.0f} % of the tcgen05 rate"
+        faster, kind = NARROW_TCGEN05.get(trace["about"]["step"][:2], (1, ""))
+        return f"{words}, {100 * useful(trace) / TCGEN05_FASTER / faster:.0f} % of the {kind}tcgen05 rate"
     if trace["about"]["step"].startswith(FP8_STEPS):
         return f"{words}, {100 * useful(trace) / FP8_FASTER:.0f} % of the fp8 wgmma rate"
     return f"{words}, {100 * useful(trace):.0f} % of the wgmma rate"

@@ -13,6 +13,7 @@
 #include "gemm/problem/types.h"
 #include "gemm/problem/weights.h"
 #include "gemm/tile/byte_tile.cuh"
+#include "gemm/tile/scale_piece.cuh"
 #include "gemm/tile/tma_tile.cuh"
 #include "ptx/tensor_map.h"
 
@@ -50,12 +51,30 @@ auto with_operand_maps(const Gemm& gemm, const First&... first) {
 }
 
 /// The map of a dense matrix, read or written in boxes of box_rows rows of 128 bytes, swizzled (step 42).
+/// Where two elements share a byte (step 78), it counts bytes.
 inline ptx::TensorMap typed_map(const void* matrix, Type type, int rows, int columns, int box_rows) {
-  const int size = bytes_of(type);
+  const bool packed = bits_of(type) == 4;
+  const int size = packed ? 1 : bytes_of(type);
+  if (packed) columns /= 2;
   auto spec = ptx::matrix_spec(matrix, rows, columns, box_rows, kRowBytes / size, ptx::Swizzle::k128B);
   spec.element = tensor_element(type);
   spec.stride_bytes[1] = static_cast<std::uint64_t>(columns) * static_cast<std::uint64_t>(size);
   return ptx::make_tensor_map(spec);
+}
+
+/// The map of scales in pieces for 128 rows and 4 blocks of K (step 78), read in boxes of box_k pieces along
+/// K and box_rows along the rows.
+inline ptx::TensorMap scale_piece_map(const std::uint8_t* scales, int rows, int blocks, int box_k,
+                                      int box_rows) {
+  constexpr unsigned kWords = kPieceBytes / 4;
+  const auto pieces_k = static_cast<unsigned>(ceil_div(blocks, 4));
+  return ptx::make_tensor_map(
+      {.base = scales,
+       .element = ptx::TensorElement::kUint32,
+       .rank = 3,
+       .extent = {kWords, pieces_k, static_cast<unsigned>(ceil_div(rows, kPieceRows))},
+       .stride_bytes = {0, kPieceBytes, std::uint64_t{kPieceBytes} * pieces_k},
+       .box = {kWords, static_cast<unsigned>(box_k), static_cast<unsigned>(box_rows)}});
 }
 
 /// The map of D in tiles kN columns wide: dimension 2 counts them, so that a subtile that hangs over its tile

@@ -254,6 +254,13 @@ void check_types(const Variant& variant, const Types& types) {
         "the variant " + variant.name + " multiplies " + name_of(own.a) + " by " + name_of(own.b) + " to " +
         name_of(own.d) + ", but the problem is " + name_of(types.a) + " by " + name_of(types.b) + " to " +
         name_of(types.d) + ": step " + (own.has_weights() ? "45" : "42") + " has a variant for each type");
+  if (types.are_nv() != own.are_nv())
+    throw std::invalid_argument(
+        "the variant " + variant.name + " takes " +
+        (own.are_nv() ? "a ue4m3 scale for every 16 elements of K, but the problem has none: step 42 takes "
+                        "one scale for each matrix"
+                      : "no ue4m3 scales, but the problem has one for every 16 elements of K: step 78 takes "
+                        "such scales"));
   const auto majors = [](const Types& of) {
     return std::string("A ") + (of.major_a == Major::kK ? "K" : "M") + "-major and B " +
            (of.major_b == Major::kK ? "K" : "N") + "-major";
@@ -281,7 +288,7 @@ void check_types(const Variant& variant, const Types& types) {
 }
 
 void check_scales(const Problem& problem) {
-  if (problem.types.are_mx()) {
+  if (problem.types.have_scale_pieces()) {
     for (const auto& [operand, scales] :
          {std::tuple{"A", problem.mx_scales_a}, std::tuple{"B", problem.mx_scales_b}}) {
       const std::string of = std::string("the scales of ") + operand;
@@ -292,6 +299,8 @@ void check_scales(const Problem& problem) {
                                     " bytes after a multiple of 16: their address must be a multiple of 16");
     }
   }
+  if (problem.types.are_nv() && problem.scales == nullptr)
+    throw std::invalid_argument("A, B and D have a scale each, but the address of the three scales is null");
   if (!problem.types.have_blocks()) return;
   const auto [m, n, k] = problem.shape;
   const int blocks = ceil_div(k, kScaleBlock);

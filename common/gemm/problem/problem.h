@@ -125,11 +125,11 @@ struct Problem : Gemm {
   const float* scales_b = nullptr;  // [N / 128, rounded up][scales_b_pitch], the first K / 128, rounded up
   std::int64_t scales_b_pitch = 0;
 
-  // Of operands with a scale for 32 elements (Scaling::kMx): the same, with a ue8m0 for each row of A or B
-  // and each block of K, where the tensor cores want them: pieces of 512 bytes for 128 rows and 4 blocks,
-  // [rows / 128, rounded up][K / 128, rounded up], whose bytes scale_offset() orders
+  // Of operands with a scale for 32 or 16 elements (Scaling::kMx, kNv): the same, with a ue8m0 or ue4m3 for
+  // each row of A or B and each block of K, where the tensor cores want them: pieces of 512 bytes for 128
+  // rows and 4 blocks, [rows / 128, rounded up][blocks / 4, rounded up], whose bytes scale_offset() orders
   // (ptx/tcgen05_scaled_descriptor.h). So does cuBLASLt. Scales of blocks behind K scale nothing but zeros
-  // and must not be NaN; those of rows that do not exist may be anything.
+  // and must not be NaN; those of rows that do not exist may be anything. With kNv also `scales` counts.
   const std::uint8_t* mx_scales_a = nullptr;
   const std::uint8_t* mx_scales_b = nullptr;
 

@@ -56,13 +56,18 @@ using int8 = std::int8_t;
 struct int4x2 {
   std::uint8_t bits;
 };
+/// Two e2m1 in one byte, that of the lower K in the lower half.
+struct e2m1x2 {
+  std::uint8_t bits;
+};
 
 /// What the elements of a matrix are.
-enum class Type { kBf16, kFp16, kTf32, kE4m3, kE5m2, kInt8, kInt4, kFp32 };
+enum class Type { kBf16, kFp16, kTf32, kE4m3, kE5m2, kInt8, kInt4, kE2m1, kFp32 };
 
 constexpr int bits_of(Type type) {
   switch (type) {
     case Type::kInt4:
+    case Type::kE2m1:
       return 4;
     case Type::kE4m3:
     case Type::kE5m2:
@@ -75,7 +80,7 @@ constexpr int bits_of(Type type) {
       return 32;
   }
 }
-/// 0 for int4, of which two share a byte.
+/// 0 for types of 4 bits, of which two share a byte.
 constexpr int bytes_of(Type type) {
   return bits_of(type) / 8;
 }
@@ -96,6 +101,8 @@ constexpr const char* name_of(Type type) {
       return "int8";
     case Type::kInt4:
       return "int4";
+    case Type::kE2m1:
+      return "e2m1";
     case Type::kFp32:
       return "fp32";
   }
@@ -122,6 +129,8 @@ inline constexpr Type kTypeOf<int8> = Type::kInt8;
 template <>
 inline constexpr Type kTypeOf<int4x2> = Type::kInt4;
 template <>
+inline constexpr Type kTypeOf<e2m1x2> = Type::kE2m1;
+template <>
 inline constexpr Type kTypeOf<float> = Type::kFp32;
 
 /// Which index of an operand is contiguous in memory: that of K, [m][k] and [n][k], or that of its rows,
@@ -133,9 +142,11 @@ enum class Scaling {
   kTensor,  // each operand, and D
   kBlocks,  // of A each 1 x 128 elements along K, of B each 128 x 128; D has none
   kMx,      // of A and of B each 1 x 32 elements along K, a ue8m0; D has none
+  kNv,      // of A and of B each 1 x 16 elements along K, a ue4m3, and what kTensor has
 };
 inline constexpr int kScaleBlock = 128;
 inline constexpr int kMxBlock = 32;
+inline constexpr int kNvBlock = 16;
 
 /// Of the operands and of the result: what their elements are, and which way round the operands lie.
 struct Types {
@@ -163,8 +174,13 @@ struct Types {
   constexpr bool are_k_major() const { return major_a == Major::kK && major_b == Major::kK; }
   constexpr bool have_blocks() const { return scaling == Scaling::kBlocks; }
   constexpr bool are_mx() const { return scaling == Scaling::kMx; }
+  constexpr bool are_nv() const { return scaling == Scaling::kNv; }
+  /// Whether rows of both operands have scales that the tensor cores apply.
+  constexpr bool have_scale_pieces() const { return are_mx() || are_nv(); }
   /// Elements along K that share a scale; 0 where each matrix has one.
-  constexpr int scale_block() const { return have_blocks() ? kScaleBlock : are_mx() ? kMxBlock : 0; }
+  constexpr int scale_block() const {
+    return have_blocks() ? kScaleBlock : are_mx() ? kMxBlock : are_nv() ? kNvBlock : 0;
+  }
   /// Those of the main ladder, K-major.
   constexpr bool are_bf16() const { return *this == Types{}; }
 };

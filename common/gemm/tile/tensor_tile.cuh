@@ -56,10 +56,11 @@ __device__ __forceinline__ void multiply(const WgmmaTiles<T>& tiles, std::uint32
   }
 }
 
-/// Loads the accumulator at `d` and writes what lies inside D, rounded to bf16. Four warps call it, the first
-/// with a number divisible by 4, behind tcgen05_fence_after_thread_sync().
+/// Loads the accumulator at `d` and writes what lies inside D, times `scale`, rounded to bf16. Four warps
+/// call it, the first with a number divisible by 4, behind tcgen05_fence_after_thread_sync().
 template <typename T>
-__device__ __forceinline__ void store(const Gemm& gemm, std::uint32_t d, int tile_row, int tile_column) {
+__device__ __forceinline__ void store(const Gemm& gemm, std::uint32_t d, int tile_row, int tile_column,
+                                      float scale = 1) {
   const int thread = static_cast<int>(threadIdx.x) % 128;
   const int row = tile_row + thread;
   const std::uint32_t lanes = ptx::tensor_memory_address(d, static_cast<std::uint32_t>(thread) / 32 * 32, 0);
@@ -69,6 +70,8 @@ __device__ __forceinline__ void store(const Gemm& gemm, std::uint32_t d, int til
     float values[32];
     ptx::tcgen05_ld_32x32b_x32(values, lanes + static_cast<std::uint32_t>(column));
     ptx::tcgen05_wait_ld();
+#pragma unroll
+    for (float& value : values) value *= scale;
 #pragma unroll
     for (int i = 0; i < 32; i += 8) {
       const int d_column = tile_column + column + i;
@@ -86,9 +89,9 @@ __device__ __forceinline__ void store(const Gemm& gemm, std::uint32_t d, int til
 /// Traffic of a CTA tile: operands cross shared memory once on the way in, and once into the tensor cores. Of
 /// `ctas` CTAs that share B each has as large a part of it.
 template <typename T>
-constexpr Traffic tensor_tile_traffic(int ctas = 1) {
-  const double copies = 2.0 * (T::kM + 1.0 * T::kN / ctas) / (T::kM * T::kN);
-  return {.shared_bytes_per_fma = copies + 2.0 / T::kN + 2.0 / (T::kM * ctas),
+constexpr Traffic tensor_tile_traffic(int ctas = 1, double element_bytes = 2) {
+  const double copies = element_bytes * (T::kM + 1.0 * T::kN / ctas) / (T::kM * T::kN);
+  return {.shared_bytes_per_fma = copies + element_bytes / T::kN + element_bytes / (T::kM * ctas),
           .global_bytes_per_fma = copies};
 }
 

@@ -280,12 +280,12 @@ Budget make_budget(const gemm::Step& step, const gemm::Variant& variant, const g
   budget.padded_flop = 2 * fma;
   const double scale_bytes = types.has_weights() ? 2.0 / types.group : 0;  // of an element of B
   budget.compulsory_bytes =
-      gemm::bytes_of(types.a) * m * k + (gemm::bits_of(types.b) / 8.0 + scale_bytes) * n * k + d_bytes;
+      gemm::bits_of(types.a) / 8.0 * m * k + (gemm::bits_of(types.b) / 8.0 + scale_bytes) * n * k + d_bytes;
   budget.requested_bytes = variant.traffic.global_bytes_per_fma * fma + d_bytes;
 
   // The tensor cores take as many bytes of operands in a clock whatever the type is.
   Peaks peak = peaks(step.unit, device);
-  peak.flop *= static_cast<double>(sizeof(gemm::bf16)) / gemm::bytes_of(types.a);
+  peak.flop *= 16.0 / gemm::bits_of(types.a);
   const auto add = [&budget](const std::string& name, double amount, double per_second) {
     if (amount > 0 && per_second > 0) budget.limits.push_back({name, amount / per_second});
   };

@@ -614,6 +614,71 @@ TEST_CASE("typed: ue8m0 scales lie in pieces as the tensor cores want them, and 
   CHECK(wrong == 0);
 }
 
+TEST_CASE("typed: nvfp4 has two elements in a byte and two levels of scales, and mistakes are named") {
+  Types types{Type::kE2m1, Type::kE2m1, Type::kFp32};
+  types.scaling = gemm::Scaling::kNv;
+  constexpr gemm::Shape kNv{72, 72, 544};
+  const TypedRules rules = harness::typed_rules(kNv, types, Pattern::kExact, 1);
+  const harness::TypedAcceptance acceptance = harness::typed_acceptance(rules);
+  const TypedImage correct = harness::correct_image(rules);
+  CHECK(correct.a.size() == std::size_t{72} * 544 / 2);
+  CHECK(harness::verify(rules, correct, acceptance, kTile).ok);
+  std::map<std::string, std::string> reports;
+  for (const harness::TypedFault& fault : harness::typed_faults(types)) {
+    INFO(fault.name);
+    TypedImage image = correct;
+    fault.damage(image, rules, kTile);
+    const harness::CheckResult result = harness::verify(rules, image, acceptance, kTile);
+    CHECK_FALSE(result.ok);
+    reports[fault.name] = result.report;
+  }
+  CHECK(contains(reports["scales of blocks not applied"], "the sums without any scale of a block"));
+  CHECK(contains(reports["scales not applied"], "the sums without the scales of the tensors"));
+  CHECK(contains(reports["scales applied twice"], "the scales of the tensors applied twice"));
+  CHECK(contains(reports["the scales of A and of B exchanged"], "the scales of A and of B exchanged"));
+  CHECK(contains(reports["A's scales of the first instruction of a k-tile"],
+                 "A's scales of the first 64 elements of each k-tile"));
+  CHECK(contains(reports["the nibbles of A exchanged"], "the two elements in each byte of A exchanged"));
+}
+
+TEST_CASE("typed: nvfp4's element of the lower K is the lower half of its byte, and its scales are ue4m3") {
+  Types types{Type::kE2m1, Type::kE2m1, Type::kBf16};
+  types.scaling = gemm::Scaling::kNv;
+  const harness::TypedWorkload workload({130, 40, 96}, types, Pattern::kNormal, 3);
+  const gemm::Problem problem = workload.problem();
+  const TypedRules& rules = workload.rules();
+  const std::vector<std::uint8_t> a = workload.image().a;
+  std::vector<std::uint8_t> pieces(std::size_t{2} * 2 * 512);
+  harness::copy_to_host(pieces.data(), problem.mx_scales_a, pieces.size());
+  int wrong = 0;
+  std::set<unsigned> elements;
+  std::set<unsigned> scales;
+  for (int row = 0; row < 256; ++row) {
+    for (int k = 0; k < 96 && row < 130; ++k) {
+      const unsigned byte = a[static_cast<std::size_t>(row * 48 + k / 2)];
+      const unsigned bits = k % 2 == 0 ? byte & 0xf : byte >> 4;
+      wrong += bits != harness::typed_bits(rules.a, types.a, row, k);
+      elements.insert(bits);
+    }
+    for (int block = 0; block < 8; ++block) {
+      const std::uint8_t bits = pieces[static_cast<std::size_t>(
+          (row / 128 * 2 + block / 4) * 512 + row % 32 * 16 + row / 32 % 4 * 4 + block % 4)];
+      if (row >= 130) {
+        wrong += bits != 0xff;
+      } else if (block >= 6) {
+        wrong += bits != 0;
+      } else {
+        wrong +=
+            gemm::to_float(gemm::ue4m3{bits}) != rules.block_scale(harness::Operand::kA, row, 16 * block);
+        scales.insert(bits);
+      }
+    }
+  }
+  CHECK(wrong == 0);
+  CHECK(elements.size() == 16);
+  CHECK(scales.size() == 64);
+}
+
 TEST_CASE("typed: in a race no fp16 overflows, elsewhere some saturate") {
   const Types types{Type::kFp16, Type::kFp16, Type::kFp16};
   for (const bool saturates : {true, false}) {

@@ -21,7 +21,7 @@ TEST_CASE("the tensor cores of an SM do one thing at a time, and all of the work
     busy_until[span.sm] = span.end;
     clocks += span.end - span.begin;
   }
-  // FLOP a clock; an operand of half the bytes is multiplied twice as fast.
-  const double rate = (step.unit == gemm::MathUnit::kTcgen05 ? 8192 : 4096) * 2.0 / bytes_of(variant.types.a);
+  // FLOP a clock; an operand of half the bits is multiplied twice as fast.
+  const double rate = (step.unit == gemm::MathUnit::kTcgen05 ? 8192 : 4096) * 16.0 / bits_of(variant.types.a);
   CHECK(std::abs(clocks - 2.0 * shape.m * shape.n * shape.k / rate) < 1);
 }

@@ -83,6 +83,7 @@ TEST_CASE("NaN and infinity reach their rows of D, and do not spread", "[emulato
   if (skip_without_emulator()) return;
   const gemm::Step& step = step_under_test();
   for (const gemm::Variant& variant : step.variants) {
+    if (variant.types.a == gemm::Type::kE2m1) continue;  // has neither; its step's test has NaN in scales
     const gemm::Shape shape = ragged_shape(step, variant, {2, 2}, 2);
     const int nan_row = 5;
     const int infinite_row = variant.tile.m + 1;  // in the last tile, which is not whole

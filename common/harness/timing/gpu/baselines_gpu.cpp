@@ -442,6 +442,7 @@ class MatmulProblem {
       case gemm::Type::kInt8:
         return CUDA_R_8I;
       case gemm::Type::kInt4:  // never asked for: type_of_b
+      case gemm::Type::kE2m1:  // nobody has raced it
       case gemm::Type::kTf32:
       case gemm::Type::kFp32:
         return CUDA_R_32F;
@@ -592,7 +593,7 @@ std::vector<Contestant> cublaslt_candidates(const gemm::Shape& shape, const Prob
   // cuBLAS documentation, "128-element 1D and 128x128 2D Block Scaling": M and N are multiples of 4.
   if (form.types.have_blocks() && (usable_cublas().lt_version() < kCublasWithBlocks || shape.m % 4 != 0))
     return {};
-  if (form.types.are_mx()) return {};  // nobody has raced such a step
+  if (form.types.have_scale_pieces()) return {};  // nobody has raced such a step
   const bool fast = is_fp8 && accumulation == Accumulation::kFast;
   const auto matmul = std::make_shared<const MatmulProblem>(shape, form, fast);
   // The best is that with the accuracy of the kernels of the race.

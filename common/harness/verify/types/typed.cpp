@@ -42,6 +42,8 @@ int largest_integer(Type type) {
       return 127;
     case Type::kInt4:
       return 7;
+    case Type::kE2m1:
+      return 4;
     default:
       return 2048;
   }
@@ -64,7 +66,8 @@ double largest_of_narrow(Type type) {
 }
 
 float normal_value(Type type, float quantile) {
-  return type == Type::kInt8 ? kIntegerDeviation * quantile : type == Type::kInt4 ? 3 * quantile : quantile;
+  if (type == Type::kInt8) return kIntegerDeviation * quantile;
+  return type == Type::kInt4 ? 3 * quantile : type == Type::kE2m1 ? 2 * quantile : quantile;
 }
 
 /// The quantiles of the normal pattern in this type, each followed by its negative. To encode takes ten times
@@ -118,6 +121,8 @@ std::uint32_t subnormal_bits(Type type, std::uint32_t integer) {
       return 1 + integer % 1023;
     case Type::kBf16:
       return 1 + integer % 127;
+    case Type::kE2m1:
+      return 1;
     default:
       return (1 + integer % 1023) << 13;
   }
@@ -138,7 +143,10 @@ std::uint32_t element_bits(const InputRule& rule, Type type, int row, int column
     }
     case Pattern::kUniform: {
       const float value = static_cast<float>(2 * static_cast<int>(random >> 48) - 65535) / 65536.0f;
-      return encode(type, type == Type::kInt8 ? 127 * value : type == Type::kInt4 ? 8 * value : value);
+      return encode(type, type == Type::kInt8   ? 127 * value
+                          : type == Type::kInt4 ? 8 * value
+                          : type == Type::kE2m1 ? 6 * value
+                                                : value);
     }
     case Pattern::kArange: {
       const int half = rule.operand == Operand::kA ? rule.range : rule.range - 1;
@@ -178,7 +186,7 @@ std::int64_t place_of(const InputRule& rule, Major major, int row, int k) {
 /// [rows][k], whichever way round it lies, times the scales of its blocks.
 std::vector<float> decoded(const std::vector<std::uint8_t>& matrix, const TypedRules& rules,
                            const InputRule& rule, Type type, Major major) {
-  std::vector<float> values(matrix.size() / static_cast<std::size_t>(gemm::bytes_of(type)));
+  std::vector<float> values(matrix.size() * 8 / static_cast<std::size_t>(gemm::bits_of(type)));
   parallel_for(rule.rows, row_grain(rule.columns), [&](std::int64_t begin, std::int64_t end) {
     for (int row = static_cast<int>(begin); row < end; ++row) {
       for (int k = 0; k < rule.columns; ++k)
@@ -392,6 +400,8 @@ std::string explain_blocks(const TypedRules& rules, int tile_n, const std::vecto
     std::function<float(int, int, int)> scale;  // of (row, column, block)
     const char* text;
     bool fits = true;
+    bool exchanged = false;  // the elements of A in each byte
+    float factor = 1;        // of the scale of the tensors
   };
   std::vector<Candidate> candidates{
       {[&](int, int, int) { return 1.0f; }, "the sums without any scale"},
@@ -456,6 +466,37 @@ std::string explain_blocks(const TypedRules& rules, int tile_n, const std::vecto
         "rows of B, and a tile that begins in the middle of them must begin two columns of tensor memory "
         "later");
   }
+  if (rules.types.are_nv()) {
+    candidates.resize(8);
+    candidates.front().text = "the sums without any scale of a block";
+    const auto add = [&](auto scale, const char* text) { candidates.push_back({scale, text}); };
+    const auto first = [&](int block) { return std::min(block / 16 * 16 + block % 4, blocks - 1); };
+    add([&, first](int row, int column, int block) { return of_a(row, first(block)) * of_b(column, block); },
+        "the sums with A's scales of the first 64 elements of each k-tile: each of its four multiplications "
+        "reads a piece of its own");
+    add([&, first](int row, int column, int block) { return of_a(row, block) * of_b(column, first(block)); },
+        "the sums with B's scales of the first 64 elements of each k-tile: each of its four multiplications "
+        "reads a piece of its own");
+    add([&](int row, int column,
+            int block) { return of_a(row, std::max(block - 16, 0)) * of_b(column, std::max(block - 16, 0)); },
+        "the sums with the scales of the previous k-tile");
+    add([&](int row, int column, int block) { return of_b(row, block) * of_a(column, block); },
+        "the sums with the scales of A and of B exchanged");
+    add([&](int row, int column, int block) { return of_a(row, block) * of_b(column ^ 128, block); },
+        "the sums with B's scales of the column 128 before or behind: a piece of 512 bytes holds the scales "
+        "of 128 rows of B, and a tile of 256 has two of them");
+    const auto right = [&](int row, int column, int block) { return of_a(row, block) * of_b(column, block); };
+    candidates.push_back(
+        {right,
+         "the sums with the two elements in each byte of A exchanged: that of the lower K is the lower half",
+         true, true});
+    candidates.push_back(
+        {right, "the sums without the scales of the tensors", true, false, 1 / rules.scale()});
+    candidates.push_back(
+        {right, "the sums with the scales of the tensors applied twice", true, false, rules.scale()});
+    candidates.push_back(
+        {right, "the sums without the scale of B's tensor", true, false, 1 / rules.scales[1]});
+  }
   // Columns of tiles whose scales of B may be those of another one: [tile of D][other]
   const int tiles_n = tile_n > 0 ? gemm::ceil_div(shape.n, tile_n) : 0;
   std::vector<std::vector<bool>> others(static_cast<std::size_t>(tiles_n));
@@ -474,17 +515,21 @@ std::string explain_blocks(const TypedRules& rules, int tile_n, const std::vecto
     const int column = column_of(index);
     const float got = got_at(index);
     std::vector<double>& parts = products.emplace_back(static_cast<std::size_t>(blocks));
+    std::vector<double> exchanged(parts.size());
     for (int k = 0; k < shape.k; ++k) {
       parts[static_cast<std::size_t>(k / length)] +=
           element_of(inputs.a, rules.a, rules.types.a, Major::kK, row, k, Reading::kRight) *
+          element_of(inputs.b, rules.b, rules.types.b, Major::kK, column, k, Reading::kRight);
+      exchanged[static_cast<std::size_t>(k / length)] +=
+          element_of(inputs.a, rules.a, rules.types.a, Major::kK, row, k ^ 1, Reading::kRight) *
           element_of(inputs.b, rules.b, rules.types.b, Major::kK, column, k, Reading::kRight);
     }
     for (Candidate& candidate : candidates) {
       double sum = 0;
       for (int block = 0; block < blocks; ++block)
-        sum +=
-            parts[static_cast<std::size_t>(block)] * static_cast<double>(candidate.scale(row, column, block));
-      candidate.fits = candidate.fits && matches(rules, got, sum, 1);
+        sum += (candidate.exchanged ? exchanged : parts)[static_cast<std::size_t>(block)] *
+               static_cast<double>(candidate.scale(row, column, block));
+      candidate.fits = candidate.fits && matches(rules, got, sum, rules.scale() * candidate.factor);
     }
     if (tiles_n < 2) continue;
     std::vector<bool>& fits = others[static_cast<std::size_t>(column / tile_n)];
@@ -494,7 +539,7 @@ std::string explain_blocks(const TypedRules& rules, int tile_n, const std::vecto
       for (int block = 0; block < blocks; ++block)
         sum += parts[static_cast<std::size_t>(block)] *
                static_cast<double>(of_a(row, block) * of_b(other * tile_n + column % tile_n, block));
-      if (other == column / tile_n || !matches(rules, got, sum, 1))
+      if (other == column / tile_n || !matches(rules, got, sum, rules.scale()))
         fits[static_cast<std::size_t>(other)] = false;
     }
   }
@@ -507,7 +552,9 @@ std::string explain_blocks(const TypedRules& rules, int tile_n, const std::vecto
         return products[sample][static_cast<std::size_t>(block)] *
                static_cast<double>(of_a(row_of(samples[sample]), a) * of_b(column_of(samples[sample]), b));
       },
-      [&](std::size_t sample, double sum) { return matches(rules, got_at(samples[sample]), sum, 1); });
+      [&](std::size_t sample, double sum) {
+        return matches(rules, got_at(samples[sample]), sum, rules.scale());
+      });
   if (!shifted_blocks.empty()) return shifted_blocks;
   std::string list;
   for (int of = 0; of < tiles_n; ++of) {
@@ -736,7 +783,7 @@ std::string explain_k(const TypedRules& rules, const gemm::TileShape& tile,
                        : "B",
           step, tile_k, step, step < tile_k ? "; parts of K are read twice" : "",
           never.empty() ? "" : (step < tile_k ? ", and " : "; ") + never, tile_k,
-          tile_k * gemm::bytes_of(rules.types.a));
+          tile_k * gemm::bits_of(rules.types.a) / 8);
     }
   }
   constexpr int kMostKTiles = 256;
@@ -787,7 +834,7 @@ std::string explain_k(const TypedRules& rules, const gemm::TileShape& tile,
   if (std::string ran_on = explain_run_on(rules, tile, samples, d, product); !ran_on.empty()) return ran_on;
   // The slabs of 32 bytes along K (16 lines of an MN-major tile) that one instruction multiplies.
   constexpr int kSlabBytes = 32;
-  const int slab = types.are_k_major() ? kSlabBytes / gemm::bytes_of(types.a) : 16;
+  const int slab = types.are_k_major() ? 8 * kSlabBytes / gemm::bits_of(types.a) : 16;
   const int slabs = tile_k / slab;
   if (slabs < 2 || tile_k % slab != 0) return "";
   const auto stepped = [&](int of_a, int of_b) {
@@ -832,7 +879,7 @@ std::string explain_k(const TypedRules& rules, const gemm::TileShape& tile,
               ? fmt::format("{} lines of an MN-major tile, each as long as the span of its swizzle (with the "
                             "128-byte swizzle, this makes {} bytes)",
                             slab, 128 * slab)
-              : fmt::format("{} bytes of a row of a K-major tile", slab * gemm::bytes_of(types.a)));
+              : fmt::format("{} bytes of a row of a K-major tile", slab * gemm::bits_of(types.a) / 8));
     }
   }
   return "";
@@ -874,7 +921,7 @@ std::string input_damage(const char* check, const std::vector<std::uint8_t>& now
   const std::vector<std::uint8_t> expected = typed_input(rule, type, major);
   if (now == expected) return "";
   const auto first = std::mismatch(now.begin(), now.end(), expected.begin()).first - now.begin();
-  const auto element = static_cast<std::int64_t>(first) / gemm::bytes_of(type);
+  const auto element = static_cast<std::int64_t>(first) * 8 / gemm::bits_of(type);
   const int line = major == Major::kK ? rule.columns : rule.rows;
   return fmt::format("  [{}] the kernel wrote to an input: the first element that changed is ({}, {})\n",
                      check, element / line, element % line);
@@ -887,6 +934,7 @@ std::string to_string(const Types& types) {
       fmt::format("{} x {} -> {}{}", gemm::name_of(types.a), gemm::name_of(types.b), gemm::name_of(types.d),
                   types.have_blocks() ? ", blocks of 128 with scales"
                   : types.are_mx()    ? ", blocks of 32 with ue8m0 scales"
+                  : types.are_nv()    ? ", blocks of 16 with ue4m3 scales"
                                       : "");
   if (types.has_weights()) return fmt::format("{}, a scale for every {} of K", text, types.group);
   if (types.are_k_major()) return text;
@@ -910,6 +958,8 @@ float decode(Type type, std::uint32_t bits) {
       return gemm::to_float(static_cast<gemm::int8>(bits));
     case Type::kInt4:
       return gemm::int4_to_float(bits);
+    case Type::kE2m1:
+      return gemm::to_float(gemm::e2m1{static_cast<std::uint8_t>(bits)});
     case Type::kFp32:
       break;
   }
@@ -930,6 +980,8 @@ std::uint32_t encode(Type type, float value) {
       return static_cast<std::uint8_t>(gemm::to_int8(value));
     case Type::kInt4:
       return gemm::to_int4(value);
+    case Type::kE2m1:
+      return gemm::to_e2m1(value).bits;
     case Type::kTf32:
     case Type::kFp32:
       break;
@@ -938,6 +990,7 @@ std::uint32_t encode(Type type, float value) {
 }
 
 std::uint32_t bits_at(Type type, const std::uint8_t* matrix, std::int64_t index) {
+  if (type == Type::kE2m1) return matrix[index / 2] >> 4 * (index % 2) & 0xfu;
   std::uint32_t bits = 0;
   const auto size = static_cast<std::size_t>(gemm::bytes_of(type));
   std::memcpy(&bits, matrix + static_cast<std::size_t>(index) * size, size);
@@ -945,6 +998,11 @@ std::uint32_t bits_at(Type type, const std::uint8_t* matrix, std::int64_t index)
 }
 
 void put_bits(Type type, std::uint8_t* matrix, std::int64_t index, std::uint32_t bits) {
+  if (type == Type::kE2m1) {
+    std::uint8_t& pair = matrix[index / 2];
+    pair = static_cast<std::uint8_t>(index % 2 == 0 ? (pair & 0xf0u) | bits : (pair & 0x0fu) | bits << 4);
+    return;
+  }
   const auto size = static_cast<std::size_t>(gemm::bytes_of(type));
   std::memcpy(matrix + static_cast<std::size_t>(index) * size, &bits, size);
 }
@@ -990,7 +1048,7 @@ double typed_error(const Types& types, int k, double norm) {
 float TypedRules::block_scale(Operand operand, int row, int k) const {
   if (blocks_a.empty()) return 1;
   const int block = k / types.scale_block();
-  if (types.are_mx()) {
+  if (types.have_scale_pieces()) {
     const bool is_a = operand == Operand::kA;
     return (is_a ? blocks_a
                  : blocks_b)[static_cast<std::size_t>(gemm::offset(block, row, is_a ? a.rows : b.rows))];
@@ -1024,6 +1082,24 @@ std::vector<float> random_powers(std::uint64_t key, std::size_t count) {
   return scales;
 }
 
+/// Scales that a ue4m3 holds: all its normal numbers from 2^-4 to below 2^4.
+std::vector<float> random_ue4m3(std::uint64_t key, std::size_t count) {
+  std::vector<float> scales(count);
+  for (std::size_t i = 0; i < count; ++i)
+    scales[i] = gemm::to_float(
+        gemm::ue4m3{static_cast<std::uint8_t>(0x18 + (random_bits(mix64(key), i) >> 32) % 0x40)});
+  return scales;
+}
+
+/// Of the special pattern: a few scales are NaN or 0. None is infinite, which would make NaN of the sum 0 of
+/// a part that lies behind K, where that is promoted by itself.
+void add_special_scales(std::uint64_t key, std::vector<float>& scales) {
+  for (std::size_t i = 0; i < scales.size(); ++i) {
+    const std::uint64_t random = random_bits(key ^ kSpecialScales, i);
+    if (random % 64 < 2) scales[i] = random % 64 == 0 ? std::numeric_limits<float>::quiet_NaN() : 0;
+  }
+}
+
 }  // namespace
 
 TypedRules typed_rules(const gemm::Shape& shape, const Types& types, Pattern pattern, std::uint64_t seed,
@@ -1036,19 +1112,25 @@ TypedRules typed_rules(const gemm::Shape& shape, const Types& types, Pattern pat
   // Of e4m3, step 45 takes the bits of a NaN for a number: what is quantized has none.
   if (types.has_weights() && types.b == Type::kE4m3)
     rules.b.kinds = bit_of(Special::kSubnormal) | bit_of(Special::kZero);
+  if (types.a == Type::kE2m1)  // which has neither NaN nor infinity
+    rules.a.kinds = rules.b.kinds = bit_of(Special::kSubnormal) | bit_of(Special::kZero);
   const bool exact = is_exact(pattern);
   if (!types.are_k_major() || types.has_weights()) {
     rules.scales = {1, 1, 1};
     return rules;
   }
-  if (types.are_mx()) {
+  if (types.have_scale_pieces()) {
     const auto of = [&](const InputRule& rule, int lowest) {
       const auto count = static_cast<std::size_t>(gemm::offset(rules.blocks_of_k(), 0, rule.rows));
-      return exact ? random_scales(rule.key, count, true, lowest) : random_powers(rule.key, count);
+      if (exact) return random_scales(rule.key, count, true, lowest);
+      return types.are_nv() ? random_ue4m3(rule.key, count) : random_powers(rule.key, count);
     };
-    rules.scales = {1, 1, 1};
     rules.blocks_a = of(rules.a, -1);
     rules.blocks_b = of(rules.b, -2);
+    rules.scales = {1, 1, 1};
+    if (!types.are_nv()) return rules;
+    rules.scales = exact ? std::array{0.5f, 8.0f, 0x1p-7f} : std::array{0.37f, 1.9f, 0.6f};
+    if (pattern == Pattern::kSpecial) add_special_scales(rules.a.key, rules.blocks_a);
     return rules;
   }
   if (types.have_blocks()) {
@@ -1058,12 +1140,7 @@ TypedRules typed_rules(const gemm::Shape& shape, const Types& types, Pattern pat
     rules.blocks_b = random_scales(
         rules.b.key, blocks * static_cast<std::size_t>(gemm::ceil_div(shape.n, gemm::kScaleBlock)), exact,
         -2);
-    if (pattern != Pattern::kSpecial) return rules;
-    // No infinity: it makes NaN of the sum 0 of a part that lies behind K, where that is promoted by itself.
-    for (std::size_t i = 0; i < rules.blocks_a.size(); ++i) {
-      const std::uint64_t random = random_bits(rules.a.key ^ kSpecialScales, i);
-      if (random % 64 < 2) rules.blocks_a[i] = random % 64 == 0 ? std::numeric_limits<float>::quiet_NaN() : 0;
-    }
+    if (pattern == Pattern::kSpecial) add_special_scales(rules.a.key, rules.blocks_a);
     return rules;
   }
   rules.scales = exact ? std::array{0.5f, 8.0f, 0x1p-7f} : std::array{0.37f, 1.9f, 0.6f};
@@ -1079,7 +1156,7 @@ TypedRules typed_rules(const gemm::Shape& shape, const Types& types, Pattern pat
 
 std::vector<std::uint8_t> typed_input(const InputRule& rule, Type type, Major major) {
   const std::int64_t elements = gemm::offset(rule.rows, 0, rule.columns);
-  std::vector<std::uint8_t> matrix(static_cast<std::size_t>(elements * gemm::bytes_of(type)));
+  std::vector<std::uint8_t> matrix(static_cast<std::size_t>(elements * gemm::bits_of(type) / 8));
   normal_quantiles();  // made before threads ask for it
   parallel_for(rule.rows, row_grain(rule.columns), [&](std::int64_t begin, std::int64_t end) {
     for (int row = static_cast<int>(begin); row < end; ++row) {
@@ -1312,7 +1389,7 @@ CheckResult verify(const TypedRules& rules, const TypedImage& image, const Typed
   result.report = fmt::format(
       "wrong: {}, {}, pattern {}, seed {}{}, tile {} x {} x {}\n{}", to_string(shape), to_string(rules.types),
       pattern, rules.a.seed,
-      rules.types.scale_block() > 0
+      rules.types.scale_block() > 0 && !rules.types.are_nv()
           ? ""
           : fmt::format(", scales {} * {} * {}", rules.scales[0], rules.scales[1], rules.scales[2]),
       tile.m, tile.n, tile.k, text);
@@ -1339,7 +1416,7 @@ void typed_miss_tile(TypedImage& image, const TypedRules& rules, const gemm::Til
 void typed_miss_slab(TypedImage& image, const TypedRules& rules, const gemm::TileShape&) {
   constexpr int kSlabBytes = 32;
   TypedImage other = untouched_image(rules);
-  const int depth = std::min(kSlabBytes / gemm::bytes_of(rules.types.a), rules.a.columns);
+  const int depth = std::min(8 * kSlabBytes / gemm::bits_of(rules.types.a), rules.a.columns);
   for (int row = 0; row < rules.a.rows; ++row) {
     for (int k = rules.a.columns - depth; k < rules.a.columns; ++k)
       put_bits(rules.types.a, other.a.data(), place_of(rules.a, rules.types.major_a, row, k), 0);
@@ -1402,7 +1479,7 @@ void typed_next_block_a(TypedImage& image, const TypedRules& rules, const gemm::
 void typed_next_block_b(TypedImage& image, const TypedRules& rules, const gemm::TileShape&) {
   with_blocks(image, rules, [](TypedRules& other, const TypedRules& right) {
     const int blocks = other.blocks_of_k();
-    if (right.types.are_mx())
+    if (right.types.have_scale_pieces())
       return void(
           std::rotate(other.blocks_b.begin(), other.blocks_b.begin() + other.b.rows, other.blocks_b.end()));
     for (auto row = other.blocks_b.begin(); row != other.blocks_b.end(); row += blocks)
@@ -1450,6 +1527,24 @@ void typed_one_id(TypedImage& image, const TypedRules& rules, const gemm::TileSh
             right.block_scale(Operand::kA, row, block / 4 * 4 * right.types.scale_block());
     }
   });
+}
+
+/// All instructions of a k-tile of 256 read the piece of the first.
+void typed_one_piece(TypedImage& image, const TypedRules& rules, const gemm::TileShape&) {
+  with_blocks(image, rules, [](TypedRules& other, const TypedRules& right) {
+    for (int block = 0; block < right.blocks_of_k(); ++block) {
+      for (int row = 0; row < right.a.rows; ++row)
+        other.blocks_a[static_cast<std::size_t>(gemm::offset(block, row, right.a.rows))] =
+            right.block_scale(Operand::kA, row, (block / 16 * 16 + block % 4) * right.types.scale_block());
+    }
+  });
+}
+/// The element of the higher K is taken for that of the lower one.
+void typed_nibbles_exchanged(TypedImage& image, const TypedRules& rules, const gemm::TileShape&) {
+  TypedImage other = untouched_image(rules);
+  for (std::uint8_t& pair : other.a) pair = static_cast<std::uint8_t>(pair << 4 | pair >> 4);
+  multiply(other, rules);
+  image.d = other.d;
 }
 
 /// What a kernel makes of weights or scales that it takes for others.
@@ -1516,9 +1611,12 @@ std::vector<TypedFault> typed_faults(const Types& types) {
   add("a byte before D", kGuardBefore, false, flip_bit<&TypedImage::before, Place::kLast>);
   add("A overwritten", kInputA, false, flip_bit<&TypedImage::a, Place::kMiddle>);
   add("B overwritten", kInputB, false, flip_bit<&TypedImage::b, Place::kMiddle>);
-  if (types.are_mx()) {
+  if (types.have_scale_pieces())
     add("the scales of A and of B exchanged", kValue, true, typed_operands_exchanged);
-    add("A's scales of the first of four blocks", kValue, true, typed_one_id);
+  if (types.are_mx()) add("A's scales of the first of four blocks", kValue, true, typed_one_id);
+  if (types.are_nv()) {
+    add("A's scales of the first instruction of a k-tile", kValue, true, typed_one_piece);
+    add("the nibbles of A exchanged", kValue, true, typed_nibbles_exchanged);
   }
   if (types.scale_block() > 0) {
     add("scales of blocks not applied", kValue, true, typed_blocks_unscaled);
@@ -1526,7 +1624,8 @@ std::vector<TypedFault> typed_faults(const Types& types) {
     add("B's scales of the next block", kValue, true, typed_next_block_b);
     add("A's scales of other rows", kValue, true, typed_other_row);
     add("a scale that is NaN", kNan, false, typed_nan_scale);
-  } else if (types.are_k_major() && !types.has_weights()) {
+  }
+  if (types.are_nv() || (types.scale_block() == 0 && types.are_k_major() && !types.has_weights())) {
     add("scales not applied", kValue, true, typed_unscaled);
     add("scales applied twice", kValue, true, typed_scaled_twice);
   }

@@ -28,7 +28,7 @@ void put_bits(gemm::Type type, std::uint8_t* matrix, std::int64_t index, std::ui
 
 /// The largest magnitude of the integers of the patterns exact and arange, so that nothing is rounded before
 /// D. Numbers that both operands' types hold: up to 256 in bf16, 2048 in fp16 and tf32, 16 in e4m3, 8 in
-/// e5m2, 127 in int8. Sums of K products r * r:
+/// e5m2, 4 in e2m1, 127 in int8. Sums of K products r * r:
 /// - up to r * r * K < 2^24, see exact_range; with int8 2^31; up to 65504 where D is fp16 and has no scale;
 /// - fp8: below 2^13, of which the accumulator holds every integer. Signs of the exact pattern are random, so
 ///   a sum is more than 9 r r sqrt(K) with probability 1e-17 (Hoeffding); the arange pattern sums to 0 over a
@@ -49,8 +49,8 @@ int typed_range(const gemm::Types& types, Pattern pattern, int k);
 /// and each addition in binary32 rounds by at most 2^-24 9 norm, so g = 9 (P / 16 + sqrt(P)) 2^-13 + K / P
 /// 2^-24. With scales of blocks the products are the scaled ones, and each block's sum is multiplied with a
 /// product that was rounded, which is one more rounding a block: 2 K / P 2^-24, and 2^-23 without promotion's
-/// term. With ue8m0 scales the PTX ISA leaves the precision of the sum open; the bound is that of products
-/// that are scaled exactly and added with the errors of binary32 accumulators. All others:
+/// term. With ue8m0 and ue4m3 scales the PTX ISA leaves the precision of the sum open; the bound is that of
+/// products that are scaled exactly and added with the errors of binary32 accumulators. All others:
 /// accumulation_error.
 /// Weights: where a weight times its scale is rounded to bf16, each product is off by up to 2^-8 of itself
 /// and by less than 2^-9 in the root mean square, and the signs of the other factors are random: 9 * 2^-9
@@ -62,9 +62,9 @@ struct TypedRules {
   gemm::Types types;
   InputRule a;
   InputRule b;
-  std::array<float, 3> scales{};  // of A, of B, of D; all 1 where blocks have them
-  std::vector<float> blocks_a{};  // [k / 128][m], or empty; with ue8m0 [k / 32][m]
-  std::vector<float> blocks_b{};  // [n / 128][k / 128], or empty; with ue8m0 [k / 32][n]
+  std::array<float, 3> scales{};  // of A, of B, of D; all 1 where blocks have them, but for Scaling::kNv
+  std::vector<float> blocks_a{};  // [k / 128][m], or empty; with ue8m0 [k / 32][m], ue4m3 [k / 16][m]
+  std::vector<float> blocks_b{};  // [n / 128][k / 128], or empty; with ue8m0 [k / 32][n], ue4m3 [k / 16][n]
 
   gemm::Shape shape() const { return {a.rows, b.rows, a.columns}; }
   /// What a sum is multiplied with, in this order.
@@ -76,10 +76,11 @@ struct TypedRules {
 };
 /// Scales of the exact patterns are powers of two: of blocks of A 1/2 to 2, of B 1/4 to 1. Those of blocks in
 /// the other patterns have 20 significant bits, so that an element of fp8 times its scale is a binary32, and
-/// are from 1/8 to 8. A ue8m0 in them is a power of two from 2^-8 to 2^8. The scale of D is such that, where
-/// D's type is narrow, a few of its elements in a hundred saturate; an fp16 overflows nowhere if `saturates`
-/// is false, for opponents that make infinities. With an MN-major operand there are none: all are 1, and the
-/// integers of the exact patterns are so small that nothing saturates.
+/// are from 1/8 to 8. A ue8m0 in them is a power of two from 2^-8 to 2^8, and a ue4m3 is one of the 64
+/// numbers from 2^-4 to 15. The scale of D is such that, where D's type is narrow, a few of its elements in a
+/// hundred saturate; an fp16 overflows nowhere if `saturates` is false, for opponents that make infinities.
+/// With an MN-major operand there are none: all are 1, and the integers of the exact patterns are so small
+/// that nothing saturates.
 TypedRules typed_rules(const gemm::Shape& shape, const gemm::Types& types, Pattern pattern,
                        std::uint64_t seed, bool saturates = true);
 

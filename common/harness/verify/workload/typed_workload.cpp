@@ -55,17 +55,20 @@ int mx_pieces(int rows, int blocks) {
   return gemm::ceil_div(rows, 128) * gemm::ceil_div(blocks, 4);
 }
 
-/// ue8m0 scales, [block][rows], as the tensor cores want them. Those of rows that do not exist are NaN, those
-/// of blocks that do not exist the smallest.
-std::vector<std::uint8_t> mx_scales(const std::vector<float>& scales, int rows, int blocks) {
+/// ue8m0 or ue4m3 scales, [block][rows], as the tensor cores want them. Those of rows that do not exist are
+/// NaN, those of blocks that do not exist the smallest.
+std::vector<std::uint8_t> scale_pieces(const gemm::Types& types, const std::vector<float>& scales, int rows,
+                                       int blocks) {
   std::vector<std::uint8_t> pieces(static_cast<std::size_t>(mx_pieces(rows, blocks)) * kMxPiece);
   const int wide = gemm::ceil_div(blocks, 4);
   for (int row = 0; row < gemm::ceil_div(rows, 128) * 128; ++row) {
     for (int block = 0; block < wide * 4; ++block) {
       std::uint8_t bits = row < rows ? 0 : 0xff;
-      if (row < rows && block < blocks)
-        bits = static_cast<std::uint8_t>(
-            127 + std::ilogb(scales[static_cast<std::size_t>(gemm::offset(block, row, rows))]));
+      if (row < rows && block < blocks) {
+        const float scale = scales[static_cast<std::size_t>(gemm::offset(block, row, rows))];
+        bits =
+            types.are_nv() ? gemm::to_e4m3(scale).bits : static_cast<std::uint8_t>(127 + std::ilogb(scale));
+      }
       const auto piece = static_cast<std::size_t>(gemm::offset(row / 128, block / 4, wide));
       pieces[piece * kMxPiece + static_cast<std::size_t>(gemm::ptx::scale_offset(row, block))] = bits;
     }
@@ -94,7 +97,7 @@ TypedWorkload::TypedWorkload(const gemm::Shape& shape, const gemm::Types& types,
     blocks_a_ = scale_buffer(blocks, shape.m, "scales of A");
     blocks_b_ = scale_buffer(rules_.blocks_b.size() / blocks, rules_.blocks_of_k(), "scales of B");
   }
-  if (types.are_mx()) {
+  if (types.have_scale_pieces()) {
     const auto of = [&](int rows, const char* name) {
       return std::make_unique<DeviceBuffer>(
           static_cast<std::size_t>(mx_pieces(rows, rules_.blocks_of_k())) * kMxPiece, name);
@@ -121,9 +124,10 @@ void TypedWorkload::fill_inputs() {
     write_device(b_->bytes(), typed_input(rules_.b, rules_.types.b, rules_.types.major_b));
   }
   copy_to_device(scales_->bytes(), rules_.scales.data(), sizeof rules_.scales);
-  if (rules_.types.are_mx()) {
-    write_device(blocks_a_->bytes(), mx_scales(rules_.blocks_a, rules_.a.rows, rules_.blocks_of_k()));
-    write_device(blocks_b_->bytes(), mx_scales(rules_.blocks_b, rules_.b.rows, rules_.blocks_of_k()));
+  if (rules_.types.have_scale_pieces()) {
+    const int blocks = rules_.blocks_of_k();
+    write_device(blocks_a_->bytes(), scale_pieces(rules_.types, rules_.blocks_a, rules_.a.rows, blocks));
+    write_device(blocks_b_->bytes(), scale_pieces(rules_.types, rules_.blocks_b, rules_.b.rows, blocks));
   }
   if (!rules_.types.have_blocks()) return;
   write_scales(*blocks_a_, rules_.blocks_a, rules_.a.rows);
@@ -140,9 +144,10 @@ gemm::Problem TypedWorkload::problem() const {
     problem.scales_a_pitch = scale_pitch(rules_.a.rows);
     problem.scales_b = reinterpret_cast<const float*>(blocks_b_->bytes());
     problem.scales_b_pitch = scale_pitch(rules_.blocks_of_k());
-  } else if (rules_.types.are_mx()) {
+  } else if (rules_.types.have_scale_pieces()) {
     problem.mx_scales_a = reinterpret_cast<const std::uint8_t*>(blocks_a_->bytes());
     problem.mx_scales_b = reinterpret_cast<const std::uint8_t*>(blocks_b_->bytes());
+    if (rules_.types.are_nv()) problem.scales = reinterpret_cast<const float*>(scales_->bytes());
   } else if (rules_.types.are_k_major() && !group_scales_) {
     problem.scales = reinterpret_cast<const float*>(scales_->bytes());
   }
@@ -208,11 +213,11 @@ std::int64_t typed_workload_bytes(const gemm::Shape& shape, const gemm::Types& t
           : (gemm::offset(blocks, 0, scale_pitch(shape.m)) +
              gemm::offset(gemm::ceil_div(shape.n, gemm::kScaleBlock), 0, scale_pitch(blocks))) *
                 static_cast<std::int64_t>(sizeof(float));
-  const int mx_blocks = gemm::ceil_div(shape.k, gemm::kMxBlock);
-  const std::int64_t of_mx =
-      !types.are_mx()
-          ? 0
-          : std::int64_t{kMxPiece} * (mx_pieces(shape.m, mx_blocks) + mx_pieces(shape.n, mx_blocks));
+  std::int64_t of_mx = 0;
+  if (types.have_scale_pieces()) {
+    const int mx_blocks = gemm::ceil_div(shape.k, types.scale_block());
+    of_mx = std::int64_t{kMxPiece} * (mx_pieces(shape.m, mx_blocks) + mx_pieces(shape.n, mx_blocks));
+  }
   return of_blocks + of_mx +
          static_cast<std::int64_t>(typed_bytes(shape.m, shape.k, types.a) +
                                    typed_bytes(shape.n, shape.k, types.b) +

@@ -1,0 +1,122 @@
+// Step 78: elements of 4 bits with two levels of scales, at every kind of edge and under many schedules; a
+// NaN in a scale stays where it belongs; what cannot be loaded is refused.
+#include <cmath>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "catch.h"
+#include "gemm/problem/check_problem.h"
+#include "harness/backend/backend.h"
+#include "harness/base/problem.h"
+#include "harness/verify/verify.h"
+#include "harness/verify/workload/typed_workload.h"
+#include "harness/verify/workload/workload.h"
+#include "ptx/tcgen05_scaled_descriptor.h"
+#include "schedules.h"
+#include "verify_shape.h"
+
+namespace {
+
+using harness::Pattern;
+
+}  // namespace
+
+TEST_CASE("sums of 4-bit elements are exact at every kind of edge", "[device]") {
+  if (skip_where_step_cannot_run()) return;
+  // One row, half a piece of scales along K, one to four pieces in the last k-tile, N beyond 128 rows of B.
+  for (const gemm::Shape& shape : {gemm::Shape{1, 8, 32}, {127, 200, 96}, {129, 392, 352}, {40, 264, 992}}) {
+    for (const gemm::Variant& variant : step_under_test().variants)
+      verify(step_under_test(), variant, shape, Pattern::kExact, 1);
+  }
+}
+
+TEST_CASE("every number of e2m1 and scales with a fraction stay inside the bound", "[device]") {
+  if (skip_where_step_cannot_run()) return;
+  for (const Pattern pattern :
+       {Pattern::kNormal, Pattern::kUniform, Pattern::kIdentity, Pattern::kArange, Pattern::kSpecial})
+    verify(step_under_test(), variant_named("128x256"), {40, 80, 544}, pattern, 2);
+}
+
+TEST_CASE("D does not depend on the schedule", "[emulator]") {
+  if (skip_without_emulator()) return;
+  for (const char* name : {"128x128", "128x256"}) {
+    INFO(name);
+    under_schedules(10, 2, [&](std::uint64_t seed) {
+      verify(step_under_test(), variant_named(name), {132, 400, 416}, Pattern::kExact, seed);
+    });
+  }
+}
+
+TEST_CASE("a plan sees the inputs and the scales of now", "[device]") {
+  if (skip_where_step_cannot_run()) return;
+  verify_relaunched(variant_named("128x128"), {140, 288, 352});
+}
+
+TEST_CASE("a NaN in a scale reaches its row or column and nothing else", "[device]") {
+  if (skip_where_step_cannot_run()) return;
+  constexpr gemm::Shape kShape{70, 200, 352};
+  constexpr std::uint8_t kNan = 0x7f;
+  const gemm::Variant& variant = variant_named("128x256");
+  harness::TypedWorkload workload(kShape, variant.types, Pattern::kExact, 1);
+  const gemm::Problem problem = workload.problem();
+  const auto with_nan = [&](const std::uint8_t* scales, int row, int block) {
+    const int wide = gemm::ceil_div(kShape.k, 64);
+    const std::uint8_t* const scale =
+        scales + (row / 128 * wide + block / 4) * 512 + gemm::ptx::scale_offset(row, block);
+    std::uint8_t right = 0;
+    harness::copy_to_host(&right, scale, 1);
+    harness::copy_to_device(const_cast<std::uint8_t*>(scale), &kNan, 1);
+    workload.poison();
+    gemm::prepare(variant, problem)(nullptr);
+    harness::synchronize();
+    harness::copy_to_device(const_cast<std::uint8_t*>(scale), &right, 1);
+    return workload.image().d;
+  };
+  const std::vector<std::uint8_t> of_row = with_nan(problem.mx_scales_a, 9, 21);
+  const std::vector<std::uint8_t> of_column = with_nan(problem.mx_scales_b, 195, 6);
+  int wrong = 0;
+  for (int row = 0; row < kShape.m; ++row) {
+    for (int column = 0; column < kShape.n; ++column) {
+      const std::int64_t index = gemm::offset(row, column, kShape.n);
+      const auto is_nan = [&](const std::vector<std::uint8_t>& d) {
+        return std::isnan(
+            harness::decode(variant.types.d, harness::bits_at(variant.types.d, d.data(), index)));
+      };
+      wrong += is_nan(of_row) != (row == 9);
+      wrong += is_nan(of_column) != (column == 195);
+    }
+  }
+  CHECK(wrong == 0);
+}
+
+TEST_CASE("scales that are missing or of another kind are refused in a sentence") {
+  const gemm::Variant& variant = step_under_test().variants.front();
+  const auto* const somewhere = reinterpret_cast<const std::uint8_t*>(std::uintptr_t{1} << 20);
+  const auto refusal_of = [&](const std::uint8_t* scales_b, const std::uint8_t* scales,
+                              gemm::Scaling scaling) {
+    gemm::Problem problem;
+    problem.shape = {130, 256, 416};
+    problem.types = variant.types;
+    problem.types.scaling = scaling;
+    problem.mx_scales_a = somewhere;
+    problem.mx_scales_b = scales_b;
+    problem.scales = reinterpret_cast<const float*>(scales);
+    try {
+      gemm::check_types(variant, problem.types);
+      gemm::check_scales(problem);
+    } catch (const std::invalid_argument& error) {
+      return std::string(error.what());
+    }
+    return std::string("accepted");
+  };
+  CHECK(refusal_of(somewhere, somewhere, gemm::Scaling::kNv) == "accepted");
+  CHECK(refusal_of(somewhere + 8, somewhere, gemm::Scaling::kNv) ==
+        "the scales of B begin 8 bytes after a multiple of 16: their address must be a multiple of 16");
+  CHECK(refusal_of(somewhere, nullptr, gemm::Scaling::kNv) ==
+        "A, B and D have a scale each, but the address of the three scales is null");
+  CHECK(
+      refusal_of(somewhere, somewhere, gemm::Scaling::kTensor) ==
+      "the variant 128x128 takes a ue4m3 scale for every 16 elements of K, but the problem has none: step 42 "
+      "takes one scale for each matrix");
+}
