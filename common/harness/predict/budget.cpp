@@ -256,14 +256,18 @@ Budget make_budget(const gemm::Step& step, const gemm::Variant& variant, const g
   budget.cliffs = cliffs(budget.needs, device);
   budget.slots = std::int64_t{budget.occupancy.ctas} * device.sm_count;
 
-  // A persistent kernel has as many CTAs as fit; its work items are the tiles.
+  // A persistent kernel has as many CTAs as fit, which are fewer than SMs where clusters cannot reach them
+  // all; its work items are the tiles.
   const std::int64_t tiles = budget.tiles_m * budget.tiles_n;
+  std::int64_t busy_sms = device.sm_count;
   if (budget.slots > 0) {
+    if (budget.ctas < tiles) budget.slots = std::min(budget.slots, budget.ctas);
+    busy_sms = (budget.slots + budget.occupancy.ctas - 1) / budget.occupancy.ctas;
     budget.waves = static_cast<double>(tiles) / static_cast<double>(budget.slots);
     const std::int64_t rest = tiles % budget.slots;
     budget.last_wave = rest == 0 ? 1 : static_cast<double>(rest) / static_cast<double>(budget.slots);
   }
-  const std::int64_t busiest = (tiles + device.sm_count - 1) / device.sm_count;
+  const std::int64_t busiest = (tiles + busy_sms - 1) / busy_sms;
   budget.balance = static_cast<double>(tiles) / static_cast<double>(busiest * device.sm_count);
   if (variant.busiest_tiles != nullptr)
     budget.balance = static_cast<double>(tiles) / (variant.busiest_tiles(shape) * device.sm_count);

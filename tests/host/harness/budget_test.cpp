@@ -310,6 +310,18 @@ TEST_CASE("budget: a workspace is printed with its size, and that there is none 
   CHECK(contains(text({256, 256, 256}), "workspace    none"));
 }
 
+TEST_CASE("budget: SMs that no cluster of the launch reaches compute nothing") {
+  gemm::Step step = make_step(gemm::MathUnit::kWgmma, {});
+  gemm::Variant& variant = step.variants.front();
+  variant.launch_shape = [](const gemm::Shape&) -> gemm::ptx::LaunchShape {
+    return {.grid = {120}, .block = {384}, .cluster = {4}, .shared_bytes = 200 * 1024};
+  };
+  const Budget budget = make_budget(step, variant, {2048, 2048, 2048}, documented_h200(), {.registers = 168});
+  CHECK(budget.slots == 120);
+  CHECK(budget.waves == Approx(256.0 / 120));
+  CHECK(budget.balance == Approx(256.0 / (3 * 132)));  // the busiest SM has three tiles
+}
+
 TEST_CASE("budget: where tiles are divided, the variant says what the busiest CTA multiplies") {
   gemm::Step step = make_step(gemm::MathUnit::kWgmma, {});
   gemm::Variant& variant = step.variants.front();
