@@ -134,8 +134,8 @@ class Comparisons(TimelineTest):
                 tile_m, tile_n, _ = trace["about"]["tile"]
                 if name != "21" or trace is traces[-1]:  # step 21 is about columns that do not fit
                     self.assertEqual((m % tile_m, n % tile_n), (0, 0), name)
-        # Only where the tile itself is what a step changes; a k-tile of step 42 has other elements in the same bytes.
-        self.assertEqual(other_tiles, ["12", "13", "17", "19", "20", "21", "42", "45"])
+        # Only where the tile itself is what a step changes; a k-tile of steps 42, 77 and 78 has other elements in the same bytes.
+        self.assertEqual(other_tiles, ["12", "13", "17", "19", "20", "21", "77", "78", "42", "45"])
 
     def test_every_cta_of_the_launch_has_its_tracks(self):
         for name, trace in self.traces.items():
@@ -177,7 +177,11 @@ class Comparisons(TimelineTest):
             text = (ROOT / FOLDER / f"{name}.svg").read_text(encoding="utf-8")
             for trace, share in zip(traces, shares):
                 step = trace["about"]["step"]
-                if step >= "70":
+                if step[:2] == "77":
+                    says = f"{25 * share:.0f} % of the fp8 tcgen05 rate"
+                elif step[:2] == "78":
+                    says = f"{12.5 * share:.0f} % of the 4-bit tcgen05 rate"
+                elif step >= "70":
                     says = f"{50 * share:.0f} % of the tcgen05 rate"
                 elif step[:2] in ("42", "43", "44"):
                     says = f"{50 * share:.0f} % of the fp8 wgmma rate"
