@@ -1,18 +1,15 @@
 // Step 77: every row of A and B is scaled as its scales say, at every kind of edge and under many schedules;
 // a NaN stays where it belongs; scales that cannot be loaded are refused.
-#include <cmath>
 #include <cstdint>
 #include <string>
-#include <vector>
 
 #include "catch.h"
 #include "gemm/problem/check_problem.h"
 #include "harness/backend/backend.h"
 #include "harness/base/problem.h"
 #include "harness/verify/verify.h"
-#include "harness/verify/workload/typed_workload.h"
 #include "harness/verify/workload/workload.h"
-#include "ptx/tcgen05_scaled_descriptor.h"
+#include "nan_scale.h"
 #include "schedules.h"
 #include "verify_shape.h"
 
@@ -55,39 +52,7 @@ TEST_CASE("a plan sees the inputs and the scales of now", "[device]") {
 
 TEST_CASE("a NaN in a scale reaches its row or column and nothing else", "[device]") {
   if (skip_where_step_cannot_run()) return;
-  constexpr gemm::Shape kShape{70, 200, 272};
-  constexpr std::uint8_t kNan = 0xff;
-  const gemm::Variant& variant = variant_named("128x192");
-  harness::TypedWorkload workload(kShape, variant.types, Pattern::kExact, 1);
-  const gemm::Problem problem = workload.problem();
-  const auto with_nan = [&](const std::uint8_t* scales, int row, int block) {
-    const int wide = gemm::ceil_div(kShape.k, 128);
-    const std::uint8_t* const scale =
-        scales + (row / 128 * wide + block / 4) * 512 + gemm::ptx::scale_offset(row, block);
-    std::uint8_t right = 0;
-    harness::copy_to_host(&right, scale, 1);
-    harness::copy_to_device(const_cast<std::uint8_t*>(scale), &kNan, 1);
-    workload.poison();
-    gemm::prepare(variant, problem)(nullptr);
-    harness::synchronize();
-    harness::copy_to_device(const_cast<std::uint8_t*>(scale), &right, 1);
-    return workload.image().d;
-  };
-  const std::vector<std::uint8_t> of_row = with_nan(problem.mx_scales_a, 9, 6);
-  const std::vector<std::uint8_t> of_column = with_nan(problem.mx_scales_b, 195, 0);
-  int wrong = 0;
-  for (int row = 0; row < kShape.m; ++row) {
-    for (int column = 0; column < kShape.n; ++column) {
-      const std::int64_t index = gemm::offset(row, column, kShape.n);
-      const auto is_nan = [&](const std::vector<std::uint8_t>& d) {
-        return std::isnan(
-            harness::decode(variant.types.d, harness::bits_at(variant.types.d, d.data(), index)));
-      };
-      wrong += is_nan(of_row) != (row == 9);
-      wrong += is_nan(of_column) != (column == 195);
-    }
-  }
-  CHECK(wrong == 0);
+  CHECK(misplaced_nans(variant_named("128x192"), {70, 200, 272}, 128, 0xff, {9, 6}, {195, 0}) == 0);
 }
 
 TEST_CASE("scales that lie otherwise are refused in a sentence") {
