@@ -11,8 +11,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cstdlib>
-#include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <regex>
@@ -21,6 +19,7 @@
 #include <vector>
 
 #include "harness/backend/emulator_control.h"
+#include "steps/generated_tables.h"
 #include "steps/verify_shape.h"
 
 namespace {
@@ -104,31 +103,13 @@ std::string table_of(const nlohmann::json& ledger, const std::string& old) {
 TEST_CASE("the chapter's ledger is what the step does", "[emulator][ledger]") {
   if (skip_without_emulator()) return;
   const gemm::Step& step = step_under_test();
-  const std::string path = std::string(GEMM_SOURCE_DIR "/steps/") + step.name + "/README.md";
-  std::stringstream stream;
-  stream << std::ifstream(path).rdbuf();
-  const std::string text = stream.str();
-  const bool update = std::getenv("GEMM_STEPS_UPDATE_PAGES") != nullptr;
-  std::string renewed;
-  std::size_t done = 0;
-  const std::regex marker("<!-- ledger: (\\d+)x(\\d+)x(\\d+)( \\S+)? -->\n\n?");
-  for (auto match = std::sregex_iterator(text.begin(), text.end(), marker); match != std::sregex_iterator();
-       ++match) {
-    INFO(match->str());
-    const auto begin = static_cast<std::size_t>(match->position() + match->length());
-    const std::size_t end = text.find("\n<!-- /ledger -->", begin);
-    REQUIRE(end != std::string::npos);
-    const gemm::Shape shape{std::stoi((*match)[1]), std::stoi((*match)[2]), std::stoi((*match)[3])};
-    const std::string name = (*match)[4];
-    const gemm::Variant& variant = name.empty() ? step.variants.front() : variant_named(name.substr(1));
-    const std::string old = text.substr(begin, end - begin);
-    const std::string table = table_of(ledger_of_launch(step, variant, shape), old);
-    if (!update) CHECK(old == table);
-    if (!update) CHECK(table.find("TODO") == std::string::npos);
-    renewed += text.substr(done, begin - done) + table;
-    done = end;
-  }
-  REQUIRE(done > 0);
-  renewed += text.substr(done);
-  if (update && renewed != text) std::ofstream(path) << renewed;
+  check_or_write_tables(
+      std::string(GEMM_SOURCE_DIR "/steps/") + step.name + "/README.md",
+      "<!-- ledger: (\\d+)x(\\d+)x(\\d+)( \\S+)? -->", "<!-- /ledger -->",
+      [&](const std::smatch& match, const std::string& old) {
+        const gemm::Shape shape{std::stoi(match[1]), std::stoi(match[2]), std::stoi(match[3])};
+        const std::string name = match[4];
+        const gemm::Variant& variant = name.empty() ? step.variants.front() : variant_named(name.substr(1));
+        return table_of(ledger_of_launch(step, variant, shape), old);
+      });
 }

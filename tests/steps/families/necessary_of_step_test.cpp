@@ -11,13 +11,12 @@
 
 #include <fmt/format.h>
 
-#include <cstdlib>
-#include <fstream>
 #include <map>
 #include <regex>
 #include <sstream>
 #include <string>
 
+#include "steps/generated_tables.h"
 #include "steps/verify_shape.h"
 
 namespace {
@@ -75,30 +74,10 @@ std::string necessary_table(const std::vector<Necessity>& all, const std::string
 TEST_CASE("the lab says which of its statements are necessary", "[.necessary]") {
   if (skip_without_emulator()) return;
   const gemm::Step& step = step_under_test();
-  const std::string path = GEMM_SOURCE_DIR "/docs/lab/necessary.md";
-  std::stringstream stream;
-  stream << std::ifstream(path).rdbuf();
-  const std::string text = stream.str();
-  const bool update = std::getenv("GEMM_STEPS_UPDATE_PAGES") != nullptr;
-  std::string renewed;
-  std::size_t done = 0;
-  const std::regex marker("<!-- necessary: " + step.name + " (\\S+) -->\n\n?");
-  for (auto match = std::sregex_iterator(text.begin(), text.end(), marker); match != std::sregex_iterator();
-       ++match) {
-    INFO(match->str());
-    const auto begin = static_cast<std::size_t>(match->position() + match->length());
-    const std::size_t end = text.find("\n<!-- /necessary -->", begin);
-    REQUIRE(end != std::string::npos);
-    const gemm::Variant& variant = variant_named((*match)[1]);
-    const std::string old = text.substr(begin, end - begin);
-    const std::string table =
-        necessary_table(harness::judge_statements(step, variant, kSecondsOfSearch), old);
-    if (!update) CHECK(old == table);
-    if (!update) CHECK(table.find("TODO") == std::string::npos);
-    renewed += text.substr(done, begin - done) + table;
-    done = end;
-  }
-  REQUIRE(done > 0);
-  renewed += text.substr(done);
-  if (update && renewed != text) std::ofstream(path) << renewed;
+  check_or_write_tables(
+      GEMM_SOURCE_DIR "/docs/lab/necessary.md", "<!-- necessary: " + step.name + " (\\S+) -->",
+      "<!-- /necessary -->", [&](const std::smatch& match, const std::string& old) {
+        const gemm::Variant& variant = variant_named(match[1]);
+        return necessary_table(harness::judge_statements(step, variant, kSecondsOfSearch), old);
+      });
 }
