@@ -31,6 +31,10 @@ class Rivals(SandboxTest):
             mkdir -p {folder}/bin; touch {folder}/build.ninja; cat {program} >{folder}/bin/rivals; chmod +x {folder}/bin/rivals""")
         return str(make_executable(self.folder / "toolkit/bin/nvcc", '#!/bin/bash\necho "#$ TOP=$(dirname "$0")/.."\n'))
 
+    def scaled(self, step):
+        """What a kernel with scales of blocks says of itself."""
+        (self.repository / "steps" / step / "kernel.cuh").write_text("Scaling::kBlocks\n")
+
     def race(self, *arguments, **environment):
         return self.run_tool("rivals", str(self.checkout), *arguments, **environment)
 
@@ -49,6 +53,10 @@ class Rivals(SandboxTest):
         self.assert_refused(self.race("99", "4096"), "there is no step '99'")
         self.assert_refused(self.race("4096", "--sms"), "--sms needs a value")
         self.assert_refused(self.race("4096", "--sms", "many"), "--sms is 'many'")
+        self.assert_refused(self.race("4096", "--groups", "4:equal"), "name it, as in tools/rivals CHECKOUT 52")
+        self.scaled("03_register_tile")
+        self.assert_refused(self.race("01", "03", "4096"), "03_register_tile multiplies another type")
+        self.assert_refused(self.race("03", "4096", "--groups", "4:equal"), "groups are raced in bf16 only")
         self.assertEqual(self.calls(), [])
 
     def test_without_a_gpu_there_is_no_race(self):
@@ -70,6 +78,20 @@ class Rivals(SandboxTest):
         for part in (f"-DGEMM_RIVAL_CHECKOUT={self.checkout} ", "-DGEMM_RIVAL_SMS=114 ", "-DGEMM_RIVAL_STEPS=01_naive",
                      "-DGEMM_RIVAL_SHAPES=4096x4096x4096;64x2112x7168 "):
             self.assertIn(part, configured[0])
+
+    def test_the_steps_say_what_is_multiplied(self):
+        self.fake_checkout(KERNEL, CUTLASS)
+        nvcc = self.fake_machine()
+        self.scaled("02_shared_tile")
+        self.scaled("03_register_tile")
+        for arguments, form, steps in (([], "BlockScales", "02_shared_tile;03_register_tile"), (["03"], "BlockScales", "03_register_tile"),
+                                       (["01"], "Bf16", "01_naive"), (["01", "--groups", "4:equal"], "Bf16Groups", "01_naive")):
+            done = self.race(*arguments, CUDACXX=nvcc)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            configured = [call for call in self.calls() if "GEMM_RIVAL_CHECKOUT" in call][-1]
+            self.assertIn(f"-DGEMM_RIVAL_FORM={form} ", configured)
+            self.assertTrue(configured.endswith(f"-DGEMM_RIVAL_STEPS={steps}"), configured)
+            self.assertIn("4096x7168x16384", done.stdout)
 
     def test_headers_that_do_not_compile_are_told_in_a_sentence(self):
         self.fake_checkout(KERNEL, CUTLASS)

@@ -1,12 +1,13 @@
 // The rival's kernels, as the program that races them sees them.
 #pragma once
 
-#include <string>
+#include <memory>
 #include <vector>
 
 #include "gemm/problem/problem.h"
 #include "gemm/problem/step.h"
 #include "ptx/tensor_map.h"
+#include "ptx/workspace.h"
 
 namespace rivals {
 
@@ -15,8 +16,12 @@ inline constexpr const char* kDeepGemm = "deepgemm";
 /// Which operand the two CTAs of a cluster share, so that one copy brings it to both.
 enum class Multicast { kNone, kA, kB };
 
-/// One configuration of DeepGEMM's kernel for e4m3 with scales of blocks: its tile, and what follows from it.
+/// What is multiplied: e4m3 whose blocks have scales, bf16, or bf16 in groups of rows, each of which has a B.
+enum class Form { kBlockScales, kBf16, kBf16Groups };
+
+/// One configuration of DeepGEMM's kernel for such a problem: its tile, and what follows from it.
 struct Configuration {
+  Form form = Form::kBlockScales;
   gemm::TileShape tile;
   Multicast multicast = Multicast::kNone;
   int n = 0;  // the N, the K and the SMs of the GPU that it was compiled for
@@ -39,8 +44,14 @@ struct Kernel {
 
 /// What a launch takes beside sizes.
 struct Arguments {
+  gemm::ptx::TensorMap a, b, d;
+  gemm::ptx::TensorMap scales_a{};
   float* scales_b = nullptr;
-  gemm::ptx::TensorMap a, b, d, scales_a;
+  std::shared_ptr<const gemm::ptx::DeviceCopy> groups{};  // int [m]: the group of each row
+
+  int* group_of_rows() const {
+    return groups ? static_cast<int*>(const_cast<void*>(groups->memory())) : nullptr;
+  }
 };
 
 /// The variant, but for its kernel and how that is prepared.

@@ -16,6 +16,7 @@
 #include "harness/cli/selection.h"
 #include "harness/record/json.h"
 #include "harness/timing/timing.h"
+#include "harness/verify/groups.h"
 #include "harness/verify/workload/workload.h"
 
 namespace {
@@ -29,6 +30,7 @@ struct Options {
   double seconds = 10;
   int rounds = 0;
   std::uint64_t seed = 1;
+  std::string groups;
   std::string json;
 };
 
@@ -53,16 +55,18 @@ std::string label(const Racer& racer) {
   return racer.name + " " + racer.variant->name;
 }
 
-/// Steps that were named, or every variant of every step that solves the rival's problem.
-std::vector<Racer> ours_at(const std::vector<harness::Entry>& entries, const gemm::Types& types,
+/// Those of the entries that solve the rival's problem.
+std::vector<Racer> ours_at(const std::vector<harness::Entry>& entries, const gemm::Variant& rival,
                            const gemm::Shape& shape) {
   std::vector<Racer> racers;
   for (const harness::Entry& entry : entries) {
-    if (!entry.variant->types.same_elements(types) || entry.variant->takes_groups()) continue;
+    if (!entry.variant->types.same_elements(rival.types) || entry.variant->groups != rival.groups) continue;
     harness::check_contract(*entry.step, shape);
     const harness::ResolvedVariant choice = harness::resolved(entry, shape);
     racers.push_back({entry.step->name, entry.variant, choice.variant, choice.why});
   }
+  if (racers.empty())
+    throw harness::Error("none of the variants that were named multiplies what DeepGEMM's kernel multiplies");
   return racers;
 }
 
@@ -80,18 +84,26 @@ std::vector<Racer> theirs_at(const std::vector<Kernel>& kernels, const gemm::Sha
   return racers;
 }
 
-harness::ProblemForm form_of(const gemm::Types& types) {
+harness::ProblemForm form_of(const gemm::Variant& rival, const gemm::Shape& shape, const Options& options) {
   harness::ProblemForm form;
-  form.types = types;
+  form.types = rival.types;
   form.saturates = false;
+  if (options.groups.empty() == rival.takes_groups())
+    throw harness::Error(rival.takes_groups()
+                             ? "DeepGEMM's kernels were compiled for groups: --groups gives their sizes"
+                             : "DeepGEMM's kernels were compiled for one B: leave out --groups");
+  if (harness::parse_capacity(options.groups) != 0 || harness::parse_placement(options.groups) != 0)
+    throw harness::Error("this race is about groups that follow one another: --groups 8192,4096");
+  form.groups = harness::parse_groups(options.groups, shape.m);
   return form;
 }
 
 /// False when one computes something else than A * B^T.
-bool verify(const std::vector<Racer>& racers, const gemm::Shape& shape, const Options& options) {
+bool verify(const std::vector<Racer>& racers, const gemm::Shape& shape, const harness::ProblemForm& form,
+            std::uint64_t seed) {
   bool ok = true;
   for (const harness::Pattern pattern : {harness::Pattern::kExact, harness::Pattern::kNormal}) {
-    harness::Workload workload(shape, pattern, options.seed, form_of(racers.front().variant->types));
+    harness::Workload workload(shape, pattern, seed, form);
     for (const Racer& racer : racers) {
       harness::show_progress(fmt::format("verifying {} on {}", label(racer), harness::to_string(shape)));
       workload.poison();
@@ -112,13 +124,12 @@ bool verify(const std::vector<Racer>& racers, const gemm::Shape& shape, const Op
   return ok;
 }
 
-harness::TimingOptions timing_of(const Options& options, const gemm::Types& types) {
+harness::TimingOptions timing_of(const Options& options) {
   harness::TimingOptions timing;
   timing.mode = options.mode == "burst" ? harness::TimingMode::kBurst : harness::TimingMode::kSustained;
   timing.rounds = options.rounds;
   timing.budget_s = options.seconds;
   timing.seed = options.seed;
-  timing.form = form_of(types);
   timing.progress = harness::show_progress;
   return timing;
 }
@@ -226,18 +237,19 @@ int execute(const Options& options) {
   if (selection.shapes.empty() || kernels.empty())
     throw harness::Error("name a shape, MxNxK, for which DeepGEMM's kernels were compiled");
   const std::vector<harness::Entry> entries = our_entries(selection, steps);
-  const gemm::Types types = kernels.front().variant.types;
+  const gemm::Variant& rival = kernels.front().variant;
   const harness::DeviceInfo device = harness::device_info();
   check_device(kernels, device);
   if (!options.json.empty()) harness::check_writable(options.json);
 
-  const harness::TimingOptions timing = timing_of(options, types);
+  harness::TimingOptions timing = timing_of(options);
   harness::Record record = harness::new_record(device, timing);
   nlohmann::json compared = nlohmann::json::array();
   std::string summary;
   for (const gemm::Shape& shape : selection.shapes) {
     std::vector<Racer> theirs = theirs_at(kernels, shape);
-    std::vector<Racer> ours = ours_at(entries, types, shape);
+    std::vector<Racer> ours = ours_at(entries, rival, shape);
+    timing.form = form_of(rival, shape, options);
     const std::size_t compiled = theirs.size();
     if (!options.check) {
       theirs = screened(theirs, shape, timing, kFinalistsOfTheirs);
@@ -245,13 +257,14 @@ int execute(const Options& options) {
     }
     std::vector<Racer> racers = ours;
     racers.insert(racers.end(), theirs.begin(), theirs.end());
-    if (!verify(racers, shape, options)) {
+    if (!verify(racers, shape, timing.form, options.seed)) {
       fmt::print("FAILED: no time is shown for a wrong result\n");
       return harness::kExitMismatch;
     }
     if (options.check) continue;
     record.shapes.push_back(harness::time_shape(shape, contestants_of(racers), timing));
     harness::clear_progress();
+    if (!options.groups.empty()) record.shapes.back().epilogue = "groups " + options.groups;
     for (std::size_t i = 0; i < racers.size(); ++i) {
       if (!racers[i].chooses()) continue;
       record.shapes.back().contestants[i].chosen = racers[i].kernel->name;
@@ -298,6 +311,9 @@ int main(int argc, char** argv) {
   app.add_option("--seed", options.seed, "Seed of the inputs")
       ->capture_default_str()
       ->check(harness::seed_problem);
+  app.add_option("--groups", options.groups,
+                 "Rows in groups, each with a B: sizes, 8192,8192, or 8:equal; multiples of 128 rows")
+      ->check(harness::name_problem);
   app.add_option("--json", options.json, "Write the record of the run to this file")
       ->check(harness::file_problem);
   return harness::run_program(app, argc, argv, [&] { return execute(options); });
