@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -85,15 +86,12 @@ std::vector<Racer> theirs_at(const std::vector<Kernel>& kernels, const gemm::Sha
 }
 
 harness::ProblemForm form_of(const gemm::Variant& rival, const gemm::Shape& shape, const Options& options) {
+  if (options.groups.empty() == rival.takes_groups())
+    throw harness::Error(
+        "--groups says how DeepGEMM's kernels are compiled: give it, or leave it out, to tools/rivals");
   harness::ProblemForm form;
   form.types = rival.types;
   form.saturates = false;
-  if (options.groups.empty() == rival.takes_groups())
-    throw harness::Error(rival.takes_groups()
-                             ? "DeepGEMM's kernels were compiled for groups: --groups gives their sizes"
-                             : "DeepGEMM's kernels were compiled for one B: leave out --groups");
-  if (harness::parse_capacity(options.groups) != 0 || harness::parse_placement(options.groups) != 0)
-    throw harness::Error("this race is about groups that follow one another: --groups 8192,4096");
   form.groups = harness::parse_groups(options.groups, shape.m);
   return form;
 }
@@ -124,16 +122,6 @@ bool verify(const std::vector<Racer>& racers, const gemm::Shape& shape, const ha
   return ok;
 }
 
-harness::TimingOptions timing_of(const Options& options) {
-  harness::TimingOptions timing;
-  timing.mode = options.mode == "burst" ? harness::TimingMode::kBurst : harness::TimingMode::kSustained;
-  timing.rounds = options.rounds;
-  timing.budget_s = options.seconds;
-  timing.seed = options.seed;
-  timing.progress = harness::show_progress;
-  return timing;
-}
-
 std::vector<harness::Contestant> contestants_of(const std::vector<Racer>& racers) {
   std::vector<harness::Contestant> contestants;
   for (const Racer& racer : racers) {
@@ -161,15 +149,14 @@ std::vector<Racer> screened(std::vector<Racer> racers, const gemm::Shape& shape,
   timing.verified = false;
   const harness::ShapeRecord record = harness::time_shape(shape, contestants_of(racers), timing);
   harness::clear_progress();
-  std::vector<std::size_t> order;
-  for (std::size_t i = 0; i < racers.size(); ++i) order.push_back(i);
+  std::vector<std::size_t> order(racers.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
   std::sort(order.begin(), order.end(), [&](std::size_t x, std::size_t y) {
     return record.contestants[x].median_us < record.contestants[y].median_us;
   });
   std::vector<Racer> fastest;
-  for (std::size_t place = 0; place < order.size(); ++place) {
-    const Racer& racer = racers[order[place]];
-    if (place < most || racer.chooses()) fastest.push_back(racer);
+  for (const std::size_t i : order) {
+    if (fastest.size() < most || racers[i].chooses()) fastest.push_back(racers[i]);
   }
   return fastest;
 }
@@ -204,18 +191,15 @@ std::vector<Verdict> verdicts(const harness::ShapeRecord& shape) {
   return all;
 }
 
-void check_device(const std::vector<Kernel>& kernels, const harness::DeviceInfo& device) {
+void check_device(const Kernel& one, const harness::DeviceInfo& device) {
+  const int sms = one.configuration.sms;
   if (!gemm::runs_on(gemm::Architecture::kSm90a, device.compute_capability))
     throw harness::Error(
-        fmt::format("DeepGEMM's kernels were compiled for compute capability 9.0, but {} has {}", device.name,
-                    harness::compute_capability(device)));
-  for (const Kernel& kernel : kernels) {
-    if (kernel.configuration.sms == device.sm_count) continue;
+        fmt::format("DeepGEMM's kernels were compiled for Hopper, but {} is none", device.name));
+  if (sms != device.sm_count)
     throw harness::Error(
-        fmt::format("DeepGEMM's kernels were compiled for {} SMs, but {} has {}: give tools/rivals "
-                    "--sms {}",
-                    kernel.configuration.sms, device.name, device.sm_count, device.sm_count));
-  }
+        fmt::format("DeepGEMM's kernels were compiled for {} SMs, but {} has {}: give tools/rivals --sms {}",
+                    sms, device.name, device.sm_count, device.sm_count));
 }
 
 std::vector<harness::Entry> our_entries(const harness::Selection& selection,
@@ -239,10 +223,15 @@ int execute(const Options& options) {
   const std::vector<harness::Entry> entries = our_entries(selection, steps);
   const gemm::Variant& rival = kernels.front().variant;
   const harness::DeviceInfo device = harness::device_info();
-  check_device(kernels, device);
+  check_device(kernels.front(), device);
   if (!options.json.empty()) harness::check_writable(options.json);
 
-  harness::TimingOptions timing = timing_of(options);
+  harness::TimingOptions timing;
+  timing.mode = options.mode == "burst" ? harness::TimingMode::kBurst : harness::TimingMode::kSustained;
+  timing.rounds = options.rounds;
+  timing.budget_s = options.seconds;
+  timing.seed = options.seed;
+  timing.progress = harness::show_progress;
   harness::Record record = harness::new_record(device, timing);
   nlohmann::json compared = nlohmann::json::array();
   std::string summary;
