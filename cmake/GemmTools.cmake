@@ -8,7 +8,7 @@ if(GEMM_STEPS_BACKEND STREQUAL "gpu")
   add_subdirectory(tools/measuring_program EXCLUDE_FROM_ALL)
   add_subdirectory(tools/own_kernel EXCLUDE_FROM_ALL)
   add_subdirectory(tools/fit_program EXCLUDE_FROM_ALL)
-  if(EXISTS "${GEMM_RIVAL_CHECKOUT}/deep_gemm/include")  # tools/rivals names one
+  if(GEMM_RIVAL_CHECKOUT AND EXISTS "${GEMM_RIVAL_CHECKOUT}/deep_gemm/include")  # tools/rivals names one
     add_subdirectory(tools/rivals_program EXCLUDE_FROM_ALL)
   endif()
 elseif(NOT GEMM_STEPS_SANITIZE)
