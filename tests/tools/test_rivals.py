@@ -79,6 +79,14 @@ class Rivals(SandboxTest):
                      "-DGEMM_RIVAL_SHAPES=4096x4096x4096;64x2112x7168 "):
             self.assertIn(part, configured[0])
 
+    def test_the_record_gets_the_commit_of_the_checkout_and_of_no_other_folder(self):
+        self.fake_checkout(KERNEL, CUTLASS)
+        nvcc = self.fake_machine()
+        for top, commit in ((self.checkout, "54e2261a"), (self.folder, "")):
+            self.fake("git", f'case "$*" in *show-toplevel) echo {top} ;; *) echo 54e2261a ;; esac')
+            self.assertEqual(self.race("01", "4096", CUDACXX=nvcc).returncode, 0)
+            self.assertIn(f"-DGEMM_RIVAL_COMMIT={commit} ", [call for call in self.calls() if "GEMM_RIVAL" in call][-1])
+
     def test_the_steps_say_what_is_multiplied(self):
         self.fake_checkout(KERNEL, CUTLASS)
         nvcc = self.fake_machine()
