@@ -38,7 +38,7 @@ METRICS = {  # field of the record: (metric of the profiler, how much one is)
     "to_sm_bytes": ("l1tex__m_xbar2l1tex_read_bytes.sum", 1),
 }
 # Optional in a profile:
-REQUESTS = "lts__t_requests_op_read.sum"
+REQUESTS = {"l2_read_requests": "lts__t_requests_op_read.sum", "l2_write_requests": "lts__t_requests_op_write.sum"}
 TENSOR = "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed"
 CYCLES, NANOSECONDS = "sm__cycles_elapsed.max", "gpu__time_duration.sum"
 
@@ -69,8 +69,7 @@ def counters(metrics):
         if metric not in metrics:
             raise UserError(f"the profile lacks the metric {metric}; name it in --metrics.")
         values[field] = metrics[metric] if unit == 1 and field.endswith("percent") else int(metrics[metric]) * unit
-    if REQUESTS in metrics:
-        values["l2_read_requests"] = int(metrics[REQUESTS])
+    values |= {field: int(metrics[metric]) for field, metric in REQUESTS.items() if metric in metrics}
     if TENSOR in metrics:
         values["tensor_percent"] = metrics[TENSOR]
     if metrics.get(CYCLES) and metrics.get(NANOSECONDS):
@@ -125,7 +124,7 @@ def measured(kernels, shapes, comparison):
         if kernel[:2] not in names:
             raise UserError(f"there is no step {kernel[:2]}; tools/compare all --list names them.")
     full = [names[kernel[:2]] + kernel[2:] for kernel in kernels]
-    metrics = ",".join([*(metric for metric, _ in METRICS.values()), REQUESTS, TENSOR, CYCLES, NANOSECONDS])
+    metrics = ",".join([*(metric for metric, _ in METRICS.values()), *REQUESTS.values(), TENSOR, CYCLES, NANOSECONDS])
     found = []
     with tempfile.TemporaryDirectory() as folder:
         for shape in shapes:

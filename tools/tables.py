@@ -441,7 +441,8 @@ def conditions_table(record, path, options, document):
 # The columns of a table of counters: heading, field of the record, what it is divided by, how it is written.
 COUNTED = [("to the SMs (MiB)", "to_sm_bytes", 2**20, "{:.0f}"), ("read in the L2 (MiB)", "l2_read_bytes", 2**20, "{:.0f}"),
            ("read in memory (MiB)", "dram_read_bytes", 2**20, "{:.0f}"), ("hits of the L2", "l2_hit_percent", 1, "{:.0f} %"),
-           ("requests (million)", "l2_read_requests", 1e6, "{:.1f}"), ("tensor cores busy", "tensor_percent", 1, "{:.1f} %"),
+           ("requests (million)", "l2_read_requests", 1e6, "{:.1f}"),
+           ("write requests (million)", "l2_write_requests", 1e6, "{:.1f}"), ("tensor cores busy", "tensor_percent", 1, "{:.1f} %"),
            ("clock (MHz)", "clock_mhz", 1, "{:.0f}")]
 
 

@@ -19,7 +19,7 @@ FRACTIONS = re.compile(r"(idle_ms|seconds|clock_hz|bytes_per_second|_mhz\w*|powe
                        r"working_set_mib$")
 # (place, damage) that leaves a record as good as before: fields that may be missing or empty.
 HARMLESS = re.compile(r"(choice|checks|where|cta|thread|threads|warp|offset|pending|tx|last_t|stage|k_tile|tile|drain|ts_|device|"
-                      r"l2_read_requests|number|clock_mhz|otherData\.(tile|stages|ctas|sms|time|clock_mhz)) without|"
+                      r"l2_read_requests|l2_write_requests|number|clock_mhz|otherData\.(tile|stages|ctas|sms|time|clock_mhz)) without|"
                       r"(throttle_reasons|checks|limits|summary|model) \[\]|"
                       r"(cublas_version|driver_version|runtime_version|variant) \"\"|displayTimeUnit|otherData\.(tile|stages|ctas|sms|time|clock_mhz)|tx -1")
 

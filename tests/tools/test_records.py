@@ -318,6 +318,17 @@ class Compact(Records):
         self.assertEqual((done.returncode, len(done.stderr.splitlines())), (2, 1), done.stderr)
         self.assertIn("keeps no samples of 17_ping_pong c", done.stderr)
 
+    def test_a_passed_check_does_not_repeat_its_pattern_and_shape(self):
+        record = race([("15_tma_store", "a", 700)])
+        check = {"step": "15_tma_store", "variant": "a", "m": 64, "n": 32, "k": 8, "pattern": "exact", "ok": True, "launches": 1}
+        said = ["exact: all 2048 elements match bit for bit", "exact: all 2049 elements match bit for bit"]
+        record["checks"] = [{**check, "summary": one} for one in said]
+        self.save(self.a, record)
+        self.printed("compact", self.a)
+        kept = [one["summary"] for one in json.loads((self.root / self.a).read_text())["checks"]]
+        self.assertEqual(kept, ["match bit for bit", said[1]])
+        self.assertEqual(self.printed("compact", "--check", self.a), "")
+
     def test_full_and_compact_records_compare_and_export_alike(self):
         other = race([("15_tma_store", "a", 690)], [("16_cluster_multicast", "b", 730)], rounds=9)
         for index in range(4):  # an interval without width is moved past 1 by its last digit

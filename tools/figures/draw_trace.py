@@ -416,7 +416,7 @@ def draw_row(drawing, trace, row, top, scale):
     if kind == "copies":
         lane, lanes, staged = copy_lanes(trace, events)
         lane_height = LANE if staged else 18 / lanes
-    bars, labels = {}, []  # {(colour, with a white edge): [(x, y, width, height)]}, [(event, x, y, width)]
+    bars, labels = {}, []  # {colour: [(x, y, width, height)]}, [(event, x, y, width)]
     for event in events:
         x, width = LEFT + scale * start_of(event), scale * event["args"]["clocks"]
         color, y, height = ACTIVITY[event["name"]], top + 2, 18
@@ -432,10 +432,11 @@ def draw_row(drawing, trace, row, top, scale):
             y, height = top + 15, 5
         elif event["name"].startswith("wait"):
             y, height = top + 6, 10
-        edge = kind != "copies" and height >= 12 and width > 3  # so that bars that follow each other are told apart
-        bars.setdefault((color, edge), []).append((x, y, max(width, 0.8), height))
-    for (color, edge), boxes in bars.items():
-        drawing.rects(boxes, color, *((WHITE, 0.5) if edge else ()))
+        if kind != "copies" and height >= 12 and width > 3:  # so that bars that follow each other are told apart
+            x, width = x + 0.3, width - 0.6
+        bars.setdefault(color, []).append((x, y, max(width, 0.8), height))
+    for color, boxes in bars.items():
+        drawing.bars(boxes, color)
     for event, x, y, width in labels:
         label(drawing, trace, event, x, y, width, 9)
     return high

@@ -65,11 +65,12 @@ class Drawing:
         self.element("rect", x=x, y=y + self.down, width=width, height=height, fill=fill, stroke=stroke, stroke_width=stroke_width,
                      rx=rx, stroke_dasharray=dashes)
 
-    def rects(self, boxes, fill, stroke=None, stroke_width=None):
-        """Many rectangles (x, y, width, height) of one look, as one path, which takes a third of the bytes."""
-        path = "".join(f"M{self.number(x)} {self.number(y + self.down)}h{self.number(width)}v{self.number(height)}h{self.number(-width)}z"
-                       for x, y, width, height in boxes)
-        self.element("path", d=path, fill=fill, stroke=stroke, stroke_width=stroke_width)
+    def bars(self, boxes, color):
+        """Many rectangles (x, y, width, height), those of one height as one path of thick lines, which takes a fifth of the bytes."""
+        for high in dict.fromkeys(height for _, _, _, height in boxes):
+            path = "".join(f"M{self.number(x)} {self.number(y + self.down + high / 2)}h{self.number(width)}"
+                           for x, y, width, height in boxes if height == high)
+            self.element("path", d=path, stroke=color, stroke_width=high)
 
     def line(self, x1, y1, x2, y2, stroke=INK, width=1.0, dashes=None):
         self.element("line", x1=x1, y1=y1 + self.down, x2=x2, y2=y2 + self.down, stroke=stroke, stroke_width=width, stroke_dasharray=dashes)

@@ -13,7 +13,7 @@ from records import ROOT, default_shape, find_shape, kind_of, load, load_record,
 OPTIONS = {"shape", "mode", "digits", "k"}
 DIVISIBILITY = {"odd8": lambda k: k % 16 == 8, "64": lambda k: k % 64 == 0}  # shapes of a race over random ones, by K
 COUNTERS = {"to_sm_bytes": 2**20, "l2_read_bytes": 2**20, "dram_read_bytes": 2**20, "l2_hit_percent": 1,
-            "l2_read_requests": 1e6, "tensor_percent": 1, "clock_mhz": 1}  # what a counter is divided by
+            "l2_read_requests": 1e6, "l2_write_requests": 1e6, "tensor_percent": 1, "clock_mhz": 1}  # what a counter is divided by
 RATIOS = ("times", "faster", "slower")
 
 

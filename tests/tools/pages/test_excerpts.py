@@ -219,7 +219,7 @@ class Numbers(GeneratorTest):
         self.refused("run 11", "a number is RECORD CONTESTANT VALUE, such as part3_h200 11:128x256_stages4 cublaslt, or 'derived' and arithmetic, or 'source'.")
         self.refused("run 11 tflop", "there is no value 'tflop'; did you mean 'tflops'? The known ones are: tflops, median, cublaslt, "
                      "ceiling, clock, power, joule, picojoule, times=NN, faster=NN, slower=NN, to_sm_bytes, l2_read_bytes, "
-                     "dram_read_bytes, l2_hit_percent, l2_read_requests, tensor_percent, clock_mhz.")
+                     "dram_read_bytes, l2_hit_percent, l2_read_requests, l2_write_requests, tensor_percent, clock_mhz.")
         self.refused("run 11 tflops digits=x", "digits=x is not a number of digits from 0 to 9.")
         self.page.write_text("It is <!-- number: run 11 tflops -->stale\n<!-- /number -->.\n")
         self.assertIn("line 1: the number has no end; write <!-- /number --> after it, in the same line.",

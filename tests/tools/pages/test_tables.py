@@ -303,7 +303,7 @@ class Tables(Generator):
         heading = '"ID","Kernel Name","Metric Name","Metric Unit","Metric Value"'
         values = {"lts__t_sector_hit_rate.pct": "78.05", "lts__t_sectors_op_read.sum": "2,097,152",
                   "dram__bytes_read.sum": "1,048,576", "l1tex__m_xbar2l1tex_read_bytes.sum": "134,217,728",
-                  "lts__t_requests_op_read.sum": "1,540,000"}
+                  "lts__t_requests_op_read.sum": "1,540,000", "lts__t_requests_op_write.sum": "3,004,034"}
         rows = [f'"{launch}","kernel","{metric}","unit","{value}"' for launch in (0, 1) for metric, value in values.items()]
         profile = self.root / "profile.csv"
         profile.write_text("\n".join(["==PROF== Connected", heading, *rows]))
@@ -312,7 +312,7 @@ class Tables(Generator):
         self.assertEqual(done.returncode, 0, done.stderr)
         (self.root / "docs/results/run.json").write_text(done.stdout)
         self.assertEqual(self.rows("counters record=docs/results/run.json only=03")[1:],
-                         [["03_register_tile", "128", "128", "64", "1", "78 %", "1.5"]])
+                         [["03_register_tile", "128", "128", "64", "1", "78 %", "1.5", "3.0"]])
         for arguments, part in ((["02_shared_tile:32"], "2 launches and 1 kernels"), ([], "required")):
             refused = self.run_tool("counters.py", profile, *where, *arguments)
             self.assertEqual(refused.returncode, 2)
