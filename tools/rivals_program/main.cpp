@@ -46,12 +46,6 @@ struct Racer {
   bool chooses() const { return kernel != variant; }
 };
 
-/// How one of ours did beside the fastest of theirs.
-struct Verdict {
-  std::string text;
-  nlohmann::json json;
-};
-
 std::string label(const Racer& racer) {
   return racer.name + " " + racer.variant->name;
 }
@@ -154,41 +148,42 @@ std::vector<Racer> screened(std::vector<Racer> racers, const gemm::Shape& shape,
   std::sort(order.begin(), order.end(), [&](std::size_t x, std::size_t y) {
     return record.contestants[x].median_us < record.contestants[y].median_us;
   });
+  constexpr std::size_t kShown = 5;
+  std::string times;
   std::vector<Racer> fastest;
-  for (const std::size_t i : order) {
-    if (fastest.size() < most || racers[i].chooses()) fastest.push_back(racers[i]);
+  for (std::size_t place = 0; place < order.size(); ++place) {
+    const Racer& racer = racers[order[place]];
+    if (place < most || racer.chooses()) fastest.push_back(racer);
+    if (place < kShown)
+      times += fmt::format("{} {} {}", place == 0 ? "" : ",", racer.variant->name,
+                           harness::human_time(record.contestants[order[place]].median_us));
   }
+  fmt::print("{}\n", harness::fitted(fmt::format("{}: {} of {} screened; the fastest in {} rounds:{}",
+                                                 harness::to_string(shape), racers.size(),
+                                                 racers.front().name, kScreeningRounds, times)));
   return fastest;
 }
 
-/// Compares within each round, so that a drift of the clock cancels.
-std::vector<Verdict> verdicts(const harness::ShapeRecord& shape) {
+/// Rows of a Markdown table: each of ours beside the fastest of theirs, within each round, so that a drift of
+/// the clock cancels.
+std::string rows_of(const harness::ShapeRecord& shape) {
   const harness::ContestantRecord* rival = nullptr;
   for (const harness::ContestantRecord& one : shape.contestants) {
     if (one.name == rivals::kDeepGemm && (rival == nullptr || one.median_us < rival->median_us)) rival = &one;
   }
-  std::vector<Verdict> all;
+  std::string rows;
   for (const harness::ContestantRecord& one : shape.contestants) {
     if (rival == nullptr || one.kind != harness::ContestantKind::kStep) continue;
     std::vector<double> ratios;
     for (std::size_t i = 0; i < one.samples_us.size(); ++i)
       ratios.push_back(rival->samples_us[i] / one.samples_us[i]);
     const harness::Ratio ratio = harness::median_interval(ratios);
-    const harness::Verdict verdict = harness::verdict_of(ratio, ratios.size());
-    all.push_back(
-        {fmt::format("{}: DeepGEMM's {} takes {}; {} {} runs at {} of its speed: {}",
-                     harness::to_string(shape.shape), rival->variant, harness::human_time(rival->median_us),
-                     one.name, one.variant, harness::human_ratio(ratio), harness::to_string(verdict)),
-         {{"m", shape.shape.m},
-          {"n", shape.shape.n},
-          {"k", shape.shape.k},
-          {"rival_variant", rival->variant},
-          {"name", one.name},
-          {"variant", one.variant},
-          {"to_rival", ratio},
-          {"verdict", verdict}}});
+    rows += fmt::format("| {} | {} | {:.2f} | {} {} | {:.2f} | {} | {} |\n", harness::to_string(shape.shape),
+                        rival->variant, rival->median_us, one.name, one.variant, one.median_us,
+                        harness::human_ratio(ratio),
+                        harness::to_string(harness::verdict_of(ratio, ratios.size())));
   }
-  return all;
+  return rows;
 }
 
 void check_device(const Kernel& one, const harness::DeviceInfo& device) {
@@ -233,13 +228,13 @@ int execute(const Options& options) {
   timing.seed = options.seed;
   timing.progress = harness::show_progress;
   harness::Record record = harness::new_record(device, timing);
-  nlohmann::json compared = nlohmann::json::array();
-  std::string summary;
+  std::string summary =
+      "| M x N x K | DeepGEMM's fastest | us | ours | us | speed / DeepGEMM | verdict |\n"
+      "| --- | --- | ---: | --- | ---: | --- | --- |\n";
   for (const gemm::Shape& shape : selection.shapes) {
     std::vector<Racer> theirs = theirs_at(kernels, shape);
     std::vector<Racer> ours = ours_at(entries, rival, shape);
     timing.form = form_of(rival, shape, options);
-    const std::size_t compiled = theirs.size();
     if (!options.check) {
       theirs = screened(theirs, shape, timing, kFinalistsOfTheirs);
       ours = screened(ours, shape, timing, kFinalistsOfOurs);
@@ -261,15 +256,10 @@ int execute(const Options& options) {
     }
     record.rounds =
         std::max(record.rounds, static_cast<int>(record.shapes.back().contestants.front().samples_us.size()));
-    for (const Verdict& verdict : verdicts(record.shapes.back())) {
-      summary += harness::fitted(verdict.text) + "\n";
-      compared.push_back(verdict.json);
-      compared.back()["rival_variants_screened"] = compiled;
-    }
+    summary += rows_of(record.shapes.back());
     if (options.json.empty()) continue;
     nlohmann::json json = record;  // what is measured so far is kept
-    json["rival"] = {
-        {"name", rivals::kDeepGemm}, {"commit", rivals::kCheckoutCommit}, {"compared", compared}};
+    json["rival"] = {{"name", rivals::kDeepGemm}, {"commit", rivals::kCheckoutCommit}};
     harness::write_record(options.json, json);
   }
   if (!options.check) fmt::print("\n{}\n{}", harness::human_table(record), summary);
