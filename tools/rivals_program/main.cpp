@@ -155,12 +155,12 @@ std::vector<Racer> screened(std::vector<Racer> racers, const gemm::Shape& shape,
     const Racer& racer = racers[order[place]];
     if (place < most || racer.chooses()) fastest.push_back(racer);
     if (place < kShown)
-      times += fmt::format("{} {} {}", place == 0 ? "" : ",", racer.variant->name,
+      times += fmt::format("{} {} {}", place == 0 ? "" : ",", label(racer),
                            harness::human_time(record.contestants[order[place]].median_us));
   }
-  fmt::print("{}\n", harness::fitted(fmt::format("{}: {} of {} screened; the fastest in {} rounds:{}",
-                                                 harness::to_string(shape), racers.size(),
-                                                 racers.front().name, kScreeningRounds, times)));
+  fmt::print("{}\n",
+             harness::fitted(fmt::format("{}: {} kernels screened; the fastest in {} rounds:{}",
+                                         harness::to_string(shape), racers.size(), kScreeningRounds, times)));
   return fastest;
 }
 
