@@ -137,7 +137,7 @@ _gemm_steps_flags_of() {
     compare) _gemm_steps_flags tools/compare && _gemm_steps_step_flags ;;
     sass) _gemm_steps_flags tools/sass tools/sass_reader/main.cpp | grep -v -x -e --root -e --object -e --linked ;;
     emulate) _gemm_steps_flags tools/emulate tools/own_kernel/emulate.cpp ;;
-    sweep | measuring) _gemm_steps_flags "tools/$tool" "tools/${tool}_program/main.cpp" ;;
+    sweep | measuring | rivals) _gemm_steps_flags "tools/$tool" "tools/${tool}_program/main.cpp" ;;
     play)
       printf '%s\n' --backend --help
       if [ -n "${1:-}" ]; then _gemm_steps_flags "tools/playground/play_$1.cpp"; fi

@@ -29,6 +29,8 @@ NAME is
                what this project's harness measured at the same shapes
   energy       one row a shape of a sustained record: energy of a launch and of one operation, for each contestant, and the
                speed of each step relative to cuBLASLt; at the end its geometric mean (default: only=step,cublaslt_best,ceiling)
+  rivals       one row a shape of a record of tools/rivals: the fastest kernel of DeepGEMM, the fastest of the contestants that
+               only= picks (default: the steps), and its speed relative to DeepGEMM's; at the end the geometric mean
   conditions   one row a shape: clocks, power, temperature, throttling while it was timed
 mode=burst|sustained picks the part of a record of the suite.
 only=01,03:64,baseline,ceiling,step picks contestants by number, name, variant or kind; the order is the record's.
@@ -78,7 +80,7 @@ from blocks import markdown
 from numbers_of_records import joules, make_number, picojoules, significant
 from populations import WORST, bound, bounds, geometric_mean, population, summary
 from program import UserError
-from record_rules import geometric_mean as mean_with_interval, identity, median_interval
+from record_rules import RIVAL, geometric_mean as mean_with_interval, identity, median_interval
 from records import (MODES, ROOT, default_shape, find_shape, load, load_record, mode_text, nearest, paired, pretty_name,
                      pretty_shape, read_text, relative, selected, shape_name)
 from steps import builds_on, descriptions, steps
@@ -288,6 +290,25 @@ def choices_table(record, path, options, document):
     return markdown(headings, [False, False, False, True], rows) + caption(record, path, f"{VALUE_TITLES[value]}, ")
 
 
+def rivals_table(record, path, options, document):
+    def fastest(found):
+        return min(found, key=lambda one: one["median_us"])
+
+    rows, ratios = [], []
+    for shape in record["shapes"]:
+        theirs = [one for one in shape["contestants"] if one["name"] == RIVAL]
+        if not theirs:
+            raise UserError(f"the record {relative(path)} has no {RIVAL} at {pretty_shape(shape)}; tools/rivals makes one.")
+        rival, ours = fastest(theirs), fastest(pick(shape["contestants"], {"only": "step", **options}))
+        name = f"{ours['name'][:2]} `{ours['variant']}`" + (f": `{ours['choice']['variant']}`" if "choice" in ours else "")
+        ratios.append(rival["median_us"] / ours["median_us"])
+        rows.append([pretty_shape(shape), f"`{rival['variant']}`", VALUES["median"](rival), VALUES["cublaslt"](rival),
+                     name, VALUES["median"](ours), gain(ours, rival, True)])
+    rows.append(["**geometric mean**", "", "", "", "", "", f"**{summary(ratios)['geometric_mean']:.3f}**"])
+    headings = ["M×N×K", "DeepGEMM's fastest", "µs", "× cuBLASLt", "step", "µs", "× DeepGEMM [95 %]"]
+    return markdown(headings, [False, False, True, True, False, True, True], rows) + caption(record, path, "")
+
+
 def population_table(record, path, options, document):
     values = population(record)
     rows = []
@@ -486,7 +507,7 @@ def rates_table(record, path, options, document):
 
 
 TABLES = {"contestants": contestants_table, "shapes": shapes_table, "choices": choices_table, "conditions": conditions_table, "energy": energy_table,
-          "counters": counters_table, "rates": rates_table, "population": population_table, "bound": bound_table, "suite": suite_table, "measuring": measuring_table, "course": course_table}
+          "counters": counters_table, "rates": rates_table, "population": population_table, "bound": bound_table, "suite": suite_table, "rivals": rivals_table, "measuring": measuring_table, "course": course_table}
 KINDS = {"suite": "suite", "measuring": "measuring", "counters": "counters", "rates": "counters"}  # tables that have a kind of record of their own
 # Made by a tool of their own; a page may be written before the machine was there to make them.
 HOW_TO_MAKE = {"docs/results/suite_h200.json": "tools/compare --suite", "docs/results/measuring_h200.json": "tools/measuring"}

@@ -3,6 +3,7 @@ import math
 import statistics
 
 REFERENCE = "cublaslt_best"
+RIVAL = "deepgemm"  # kDeepGemm of tools/rivals_program/deepgemm.h
 LEAST_ROUNDS = 6  # kMinRounds of common/harness/record/record.h
 
 
@@ -44,8 +45,8 @@ def verdict(ratio, rounds):
 
 
 def identity(contestant):
-    """The algorithm that won is not part of a baseline's identity."""
-    return contestant["name"], contestant["variant"] if contestant["kind"] == "step" else ""
+    """The algorithm of cuBLASLt that won is not part of its identity; a rival races with several kernels."""
+    return contestant["name"], contestant["variant"] if contestant["kind"] == "step" or contestant["name"] == RIVAL else ""
 
 
 def rounds_of(entry):

@@ -142,7 +142,7 @@ NAMES = {"cublas_default": "cuBLAS default", "cublaslt_best": "cuBLASLt best", "
          "cublaslt_unfused": "cuBLASLt, then one kernel",
          "cublaslt_fast": "cuBLASLt, fast accumulation", "cublaslt_promoted": "cuBLASLt, promoted",
           "cublas_grouped": "cuBLAS grouped", "cublaslt_loop": "cuBLASLt in a graph",
-          "wgmma_ceiling": "wgmma-only ceiling"}
+          "wgmma_ceiling": "wgmma-only ceiling", "deepgemm": "DeepGEMM"}
 
 
 def pretty_name(contestant):

@@ -219,6 +219,23 @@ class Tables(Generator):
         self.write(RECORD)
         self.refused("choices record=docs/results/run.json", "has no step that chose a variant")
 
+    def test_a_rival_has_a_row_a_shape_with_the_fastest_of_both_sides(self):
+        record = timed([shape(512, 512, 64, [
+            contestant("01_naive", "step", 3, "8x32"), contestant("02_shared_tile", "step", 4, "32"),
+            contestant("deepgemm", "baseline", 5, "64x64"), contestant("deepgemm", "baseline", 2, "64x80"),
+            contestant("cublaslt_best", "baseline", 2, "algo 3")], samples=6)])
+        self.write(record)
+        table = "rivals record=docs/results/run.json"
+        rows = self.rows(table)
+        self.assertEqual(rows[1][:2] + rows[1][3:5] + rows[1][6:], ["512×512×64", "`64x64`", "2.500", "02 `32`", "0.800 [0.800, 0.800]"])
+        self.assertEqual((rows[2][0], rows[2][-1]), ("**geometric mean**", "**0.800**"))
+        self.assertEqual(self.rows(f"{table} only=01")[1][-1], "0.600 [0.600, 0.600]")
+        record["shapes"][0]["contestants"][3]["variant"] = "64x64"
+        self.write(record)
+        self.refused(table, "deepgemm 64x64 occurs twice")
+        self.write(RECORD)
+        self.refused(table, "has no deepgemm at 512×512×64; tools/rivals makes one")
+
     def suite(self):
         burst = copy.deepcopy(RECORD)
         burst["rounds"] = 6

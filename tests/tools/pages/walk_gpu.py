@@ -52,6 +52,7 @@ LEFT = [
     (r"GEMM_STEPS_UPDATE_PAGES=1 .*", "writes pages anew, on the emulator"),
     (r"cmake (--workflow )?--preset emulator\b.*", "is how every other test was built"),
     (r"cmake --install\b.*|cmake --build build/emulator\b.*", "installs the emulator; test_install.py"),
+    (r"tools/rivals\b.*", "needs a checkout of DeepGEMM; test_rivals.py"),
     (r"tools/sass update\b.*", "writes every listing anew; tests/sass checks that they are up to date"),
     (r"tools/sass\b.*", NVCC),
     (r"tools/\w+ .*--(backend emulator|ledger|html)\b.*|tools/play events\b.*", "runs on the emulator; test_markdown types it with a number"),
