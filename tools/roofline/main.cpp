@@ -35,17 +35,7 @@ void run_round(const std::vector<roofline::Probe>& probes, std::vector<roofline:
   }
 }
 
-/// The probes whose figures begin with `only`, and those of FFMA: every table names the clock of the run.
-std::vector<roofline::Probe> chosen(const std::vector<roofline::Probe>& all, const std::string& only) {
-  std::vector<roofline::Probe> probes;
-  for (const roofline::Probe& probe : all) {
-    const std::string& name = probe.figures.front().name;
-    if (name.starts_with(only) || name.starts_with("fma.")) probes.push_back(probe);
-  }
-  return probes;
-}
-
-int measure(bool quick, const std::string& only, const std::string& json) {
+int measure(bool quick, const std::string& json) {
   constexpr int kRounds = 15;
   constexpr int kQuickRounds = 3;
   constexpr double kLimitSeconds = 15;  // no further round is begun later than this
@@ -67,23 +57,20 @@ int measure(bool quick, const std::string& only, const std::string& json) {
   roofline::add_loads(bench);
   roofline::add_overheads(bench);
 
-  const std::vector<roofline::Probe> probes = chosen(bench.probes(), only);
   std::vector<roofline::Figure> figures;
-  for (const roofline::Probe& probe : probes)
+  for (const roofline::Probe& probe : bench.probes())
     figures.insert(figures.end(), probe.figures.begin(), probe.figures.end());
 
-  run_round(probes, nullptr);  // loads the code of every kernel
+  run_round(bench.probes(), nullptr);  // loads the code of every kernel
   const int wanted = quick ? kQuickRounds : kRounds;
   int rounds = 0;
   while (rounds < wanted && (rounds < kQuickRounds || seconds_since(start) < kLimitSeconds)) {
     harness::show_progress(fmt::format("round {} of {}", rounds + 1, wanted));
-    run_round(probes, &figures);
+    run_round(bench.probes(), &figures);
     ++rounds;
   }
-  if (only.empty()) {
-    harness::show_progress("single lines of the L2");
-    for (roofline::Figure& figure : roofline::l2_lines(bench)) figures.push_back(std::move(figure));
-  }
+  harness::show_progress("single lines of the L2");
+  for (roofline::Figure& figure : roofline::l2_lines(bench)) figures.push_back(std::move(figure));
   harness::clear_progress();
 
   const roofline::Run run{.device = bench.device(),
@@ -115,12 +102,8 @@ int measure(bool quick, const std::string& only, const std::string& json) {
 int main(int argc, char** argv) {
   CLI::App app{"Measures the memory hierarchy and the arithmetic of the GPU it runs on.", "roofline"};
   bool quick = false;
-  std::string only;
   std::string json;
   app.add_flag("--quick", quick, "Three rounds instead of fifteen");
-  app.add_option("--only", only, "Only the figures whose names begin with this, as launch or loads")
-      ->check(CLI::IsMember({"barrier", "dram", "l1", "l2", "latency", "ldmatrix", "launch", "loads",
-                             "mma_sync", "shared", "wgmma"}));
   app.add_option("--json", json, "Write the record of the run to this file")->check(harness::file_problem);
-  return harness::run_program(app, argc, argv, [&] { return measure(quick, only, json); });
+  return harness::run_program(app, argc, argv, [&] { return measure(quick, json); });
 }
