@@ -32,17 +32,14 @@ EVENTS = {  # name: (a CTA's first or last, of which ends, of spans of this name
 
 def figures_of(trace, path):
     """A figure for each event: clocks since the first instruction of a CTA, a sample for each CTA that has a tile."""
-    starts, roles, spans = {}, {}, {}
-    for event in trace["traceEvents"]:
-        pid, arguments = event["pid"], event["args"]
-        if event["name"] == "process_name":
-            starts[pid] = arguments.get("start")
-        elif event["name"] == "thread_name":
-            roles[pid, event["tid"]] = arguments["name"].split()[0]
-        else:
-            of_cta = spans.setdefault(pid, {})
-            of_cta.setdefault((event["name"], roles[pid, event["tid"]]), []).append(
-                (arguments["clock"], arguments["clock"] + arguments["clocks"]))
+    events = trace["traceEvents"]
+    starts = {event["pid"]: event["args"].get("start") for event in events if event["name"] == "process_name"}
+    roles = {(event["pid"], event["tid"]): event["args"]["name"].split()[0] for event in events if event["name"] == "thread_name"}
+    spans = {}
+    for event in events:
+        if event["ph"] == "X":
+            clock, place = event["args"]["clock"], (event["pid"], event["tid"])
+            spans.setdefault(event["pid"], {}).setdefault((event["name"], roles[place]), []).append((clock, clock + event["args"]["clocks"]))
     needed = {event[2:] for event in EVENTS.values()}
     with_tile = {pid: of_cta for pid, of_cta in spans.items() if needed <= set(of_cta)}
     if None in starts.values() or not with_tile:
