@@ -22,7 +22,6 @@
 #include "harness/cli/necessary.h"
 #include "harness/cli/race.h"
 #include "harness/predict/budget.h"
-#include "harness/record/json.h"
 #include "harness/record/record.h"
 #include "harness/timing/surprises.h"
 #include "harness/timing/timing.h"
@@ -371,7 +370,7 @@ int execute(const Selection& selection, Options options, const CLI::App& app) {
     if (!options.json.empty()) {
       const Record about = new_record(device, {});
       write_record(options.json, {{"schema", kRecordSchema},
-                                  {"device", about.device},
+                                  {"device", {{"name", device.name}}},
                                   {"commit", about.commit},
                                   {"date", about.date},
                                   {"checks", checks}});
