@@ -7,7 +7,7 @@ A table stands between two markers; what is between them is replaced:
   <!-- roofline: NAME [record=docs/results/FILE.json] -->
   <!-- /roofline -->
 NAME is hierarchy, ridges, tiles, warp_tiles, wgmma_shapes, in_flight, l2, arithmetic, loads, conflicts, ldmatrix, overheads,
-launches, ends (tools/launch_ends.py), or layouts, which needs no record. The record is docs/results/roofline_h200.json unless named; while the file is missing the
+launches, or layouts, which needs no record. The record is docs/results/roofline_h200.json unless named; while the file is missing the
 table says so. Without files: README.md, CONTRIBUTING.md, docs/**/*.md and steps/*/README.md. --check changes nothing and
 fails if a table and its record differ.
 """
@@ -258,19 +258,6 @@ def launches(record):
                     rows) + caption(record, f"{record.record['idle_ms']:g} ms idle before each run; 384 threads on every SM. ")
 
 
-ENDS = {"producer": "the producer begins", "first_copy": "first copy issued", "first_k_tile": "first k-tile there", "last_product": "last product done",
-        "stored": "stores complete"}
-
-
-def ends(record):
-    figures = [record.figure(f"ends.{name}") for name in ENDS]
-    rows = [[title, f"{figure['median']:.0f}", f"{figure['q1']:.0f} – {figure['q3']:.0f}"] for title, figure in zip(ENDS.values(), figures)]
-    kernel, run = figures[0]["parameters"], record.record
-    return markdown(["since the CTA's first instruction", "median (clocks)", "quartiles"], [False, True, True], rows) + [
-        "", f"`{kernel['step']}`, {kernel['variant']}, {kernel['shape'].replace('x', '×')}, {rounds_of(figures[0])} CTAs of one launch, "
-            f"{record.device['name']}, {run['date'][:10]}, commit {run['commit']}; from `{relative(record.path)}`."]
-
-
 def layouts():
     rows = []
     for row_bytes in (128, 64):
@@ -286,7 +273,7 @@ def layouts():
 
 TABLES = {"hierarchy": hierarchy, "ridges": ridges, "tiles": tiles, "warp_tiles": warp_tiles,
           "wgmma_shapes": wgmma_shapes, "in_flight": in_flight, "l2": l2, "arithmetic": arithmetic, "loads": loads,
-          "conflicts": conflicts, "ldmatrix": ldmatrix, "overheads": overheads, "launches": launches, "ends": ends}
+          "conflicts": conflicts, "ldmatrix": ldmatrix, "overheads": overheads, "launches": launches}
 
 
 def make_table(specification, _document):

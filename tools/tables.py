@@ -22,7 +22,7 @@ NAME is
                requests and the clock if the record has them
   rates        the same bytes divided by the median time that another record (times=docs/results/FILE.json) has for the
                contestant, in TB/s, and the share of the rate that docs/results/roofline_h200.json has for reads in the L2
-  checks       one row a shape, one column a variant: how often D was wrong in a record of verifications, and how much of it
+  checks       one row a shape, one column a variant: how much of D was wrong in a record of verifications
   suite        one row a shape and mode of a record of tools/compare --suite, for each contestant its speed relative to
                cuBLASLt with its verdict and its share of the ceiling; at the end geometric mean and worst case
                (only=22_peak, default: the steps)
@@ -497,9 +497,10 @@ def checks_table(record, path, _options, _document):
             checks = [check for check in record["checks"] if (shape_name(check), check["variant"]) == (name, variant)]
             wrong = [check for check in checks if not check["ok"]]
             share = [float(found[1]) for check in wrong if (found := re.search(r"\(([\d.e-]+) %\)", check["summary"]))]
-            row.append(f"{len(wrong)} of {len(checks)}" + (f", up to {max(share):.3g} % of D" if share else ""))
+            often = f" ({len(wrong)} of {len(checks)} checks)" if len(checks) > 1 and wrong else ""
+            row.append((f"{max(share):.2g} %" if share else "yes") + often if wrong else "right")
         rows.append(row)
-    return markdown(["wrong at M×N×K", *(f"`{variant}`" for variant in variants)], [False] + [True] * len(variants), rows) + [
+    return markdown(["wrong share of D", *(f"`{variant}`" for variant in variants)], [False] + [True] * len(variants), rows) + [
         "", f"{record['device']['name']}, {record['date'][:10]}, commit {record['commit']}; from `{relative(path)}`."]
 
 

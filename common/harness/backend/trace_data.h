@@ -20,7 +20,6 @@ struct TraceRole {
   int cta = 0;
   int sm = 0;
   int warpgroup = 0;
-  double start = -1;  // of the CTA's first instruction; only the GPU tells
   std::vector<TimedState> states;
   double end = 0;
 };

@@ -289,7 +289,7 @@ void add_engines(const TraceData& data, const std::set<int>& sms, Json& events) 
 std::vector<TraceTimeline> timelines(const TraceData& data, int tile_k) {
   std::vector<TraceTimeline> all;
   for (const TraceRole& role : data.roles) {
-    TraceTimeline timeline{role_name(role), role.cta, role.sm, role.start, spans_of(role, tile_k)};
+    TraceTimeline timeline{role_name(role), role.cta, role.sm, spans_of(role, tile_k)};
     if (!timeline.spans.empty()) all.push_back(std::move(timeline));
   }
   // The producer first: what it does comes before.
@@ -343,9 +343,8 @@ std::string trace_json(const TraceData& data, const std::vector<TraceTimeline>& 
     const int tid = thread_id(pid, roles[timeline.cta]++);
     sms.insert(timeline.sm);
     if (roles[timeline.cta] == 1) {
-      Json arguments = {{"name", fmt::format("CTA {} on SM {}", timeline.cta, timeline.sm)}};
-      if (timeline.start >= 0) arguments["start"] = std::llround(timeline.start);
-      events.push_back(metadata("process_name", pid, tid, arguments));
+      const std::string name = fmt::format("CTA {} on SM {}", timeline.cta, timeline.sm);
+      events.push_back(metadata("process_name", pid, tid, {{"name", name}}));
     }
     events.push_back(metadata("thread_name", pid, tid, {{"name", timeline.role}}));
     for (const TraceSpan& span : timeline.spans) {

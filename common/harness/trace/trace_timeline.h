@@ -27,7 +27,6 @@ struct TraceTimeline {
   std::string role;  // "producer", "consumer 0", "warps 0-3"
   int cta = 0;
   int sm = 0;
-  double start = -1;             // of the CTA; only the GPU tells
   std::vector<TraceSpan> spans;  // in order, without overlap
 };
 

@@ -572,19 +572,6 @@ int main() { print<128>(); print<64>(); print<32>(); }
                 self.assertEqual(shared_banks.wavefronts(shared_banks.ldmatrix_x4(layout, row_bytes), 16), 4)
 
 
-def made_up_timeline(**start):
-    """A producer and a consumer of two CTAs, the second 10 clocks later."""
-    spans = [("wait empty", 1, 20, 30), ("issue", 1, 30, 60), ("wait full", 2, 40, 200), ("multiply", 2, 200, 700), ("wait store", 2, 800, 900)]
-    events = []
-    for pid in (1, 2):
-        named = [("process_name", 1, f"CTA {pid} on SM 0", start), ("thread_name", 1, "producer", {}), ("thread_name", 2, "consumer 0", {})]
-        events += [{"name": name, "ph": "M", "pid": pid, "tid": tid, "args": {"name": text, **more}} for name, tid, text, more in named]
-        events += [{"name": name, "ph": "X", "pid": pid, "tid": tid, "ts": 0, "dur": 0,
-                    "args": {"tile": 0, "clock": 90 + 10 * pid + begin, "clocks": end - begin}} for name, tid, begin, end in spans]
-    return {"traceEvents": events, "otherData": {"schema": 1, "step": "22_x", "variant": "a", "shape": "64x64x64", "tile": [64, 64, 64],
-                                                 "stages": 2, "sms": 3, "backend": "gpu", "device": "Made-up GPU"}}
-
-
 class Roofline(GeneratorTest):
     """The generators in an empty repository with a made-up record."""
 
@@ -681,23 +668,10 @@ class Roofline(GeneratorTest):
         self.assertIn("two groups", self.document.read_text())
         self.assertEqual(self.table("arithmetic")[2], ["mma.sync m16n8k16, 4 warps per SM", "2000", "49 %", "400", "2000"])
         self.assertEqual(self.table("overheads")[1], ["`__syncthreads` of 128 threads", "22.0 clocks"])
+        self.assertEqual(self.table("launches")[1:], [["an empty kernel", "6.00", "2.00"],
+                                                      ["a kernel that stores 16 KiB of each CTA", "7.00", "3.00"]])
         self.assertEqual(self.table("loads")[1:], [["its own k-tiles", "its own k-tiles", "1.000", "1030", "1600"],
                                                    ["nothing", "its own k-tiles", "0.950", "1028", "1700"]])
-
-    def test_the_ends_of_a_launch_come_from_a_timeline(self):
-        self.write(made_up_record())
-        timeline = self.root / "trace.json"
-        for trace, part in ((made_up_timeline(), "does not say when its CTAs started"), ({}, "the timeline trace.json is damaged"),
-                            (made_up_timeline(start=100), "")):
-            timeline.write_text(json.dumps(trace))
-            done = self.run_tool("launch_ends.py", self.record, timeline, "--to", self.record)
-            self.assertEqual((done.returncode, len(done.stderr.splitlines())), (2, 1) if part else (0, 0), done.stderr)
-            self.assertIn(part, done.stderr)
-        self.assertEqual(self.table("ends")[1:], [
-            ["the producer begins", "25", "22 – 28"], ["first copy issued", "35", "32 – 38"], ["first k-tile there", "205", "202 – 208"],
-            ["last product done", "705", "702 – 708"], ["stores complete", "905", "902 – 908"]])
-        self.assertIn("2 CTAs of one launch", self.document.read_text())
-        self.assertEqual(self.table("launches")[1], ["an empty kernel", "6.00", "2.00"])
 
     def test_two_groups_of_lines_are_claimed_only_where_they_are(self):
         record = made_up_record()

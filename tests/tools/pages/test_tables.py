@@ -216,8 +216,8 @@ class Tables(Generator):
         record = {"schema": 1, "device": DEVICE, "commit": "abc1234", "date": "2025-01-02T03:04:05Z", "checks": checks}
         self.write(record)
         self.assertEqual(self.rows("checks record=docs/results/run.json"), [
-            ["wrong at M×N×K", "`nothing`", "`fence`"], ["16×64×64", "0 of 2", "0 of 2"],
-            ["64³", "1 of 2, up to 0.0977 % of D", "0 of 2"]])
+            ["wrong share of D", "`nothing`", "`fence`"], ["16×64×64", "right", "right"],
+            ["64³", "0.098 % (1 of 2 checks)", "right"]])
         del record["date"]
         self.write(record)
         self.refused("checks record=docs/results/run.json", "does not say when and where it was made")

@@ -86,11 +86,7 @@ TraceData record_launch(const std::function<void()>& launch, int ctas, int /*cta
     if (header.globaltimer == 0) continue;
     const double start = static_cast<double>(header.globaltimer - begin) * clock;
     for (int warpgroup = 0; warpgroup < gemm::ptx::kTraceRoles; ++warpgroup) {
-      TraceRole role{.cta = cta,
-                     .sm = static_cast<int>(header.sm),
-                     .warpgroup = warpgroup,
-                     .start = start,
-                     .states = {}};
+      TraceRole role{.cta = cta, .sm = static_cast<int>(header.sm), .warpgroup = warpgroup, .states = {}};
       const gemm::ptx::TraceWords* records = &second.records[static_cast<std::size_t>(
           (cta * gemm::ptx::kTraceRoles + warpgroup) * gemm::ptx::kTraceRecords)];
       for (int i = 0; i < gemm::ptx::kTraceRecords; ++i) {
