@@ -7,7 +7,7 @@ A table stands between two markers; what is between them is replaced:
   <!-- roofline: NAME [record=docs/results/FILE.json] -->
   <!-- /roofline -->
 NAME is hierarchy, ridges, tiles, warp_tiles, wgmma_shapes, in_flight, l2, arithmetic, loads, conflicts, ldmatrix, overheads,
-or layouts, which needs no record. The record is docs/results/roofline_h200.json unless named; while the file is missing the
+launches, or layouts, which needs no record. The record is docs/results/roofline_h200.json unless named; while the file is missing the
 table says so. Without files: README.md, CONTRIBUTING.md, docs/**/*.md and steps/*/README.md. --check changes nothing and
 fails if a table and its record differ.
 """
@@ -247,6 +247,17 @@ def overheads(record):
     return markdown(["", "cost"], [False, True], rows) + caption(record)
 
 
+def launches(record):
+    rows = []
+    for figure in record.figures("launch.between_events", before="nothing"):
+        stores = figure["parameters"]["stores"]
+        rows.append(["an empty kernel" if stores == "nothing" else f"a kernel that stores {stores} of each CTA", digits(figure["median"]),
+                     digits(record.value("launch.between_events", stores=stores, before="a kernel that waits"))])
+        record.used.append(figure)
+    return markdown(["one launch between two events", "on an idle GPU (µs)", "behind a kernel that waits (µs)"], [False, True, True],
+                    rows) + caption(record, f"{record.record['idle_ms']:g} ms idle before each run; 384 threads on every SM. ")
+
+
 def layouts():
     rows = []
     for row_bytes in (128, 64):
@@ -262,7 +273,7 @@ def layouts():
 
 TABLES = {"hierarchy": hierarchy, "ridges": ridges, "tiles": tiles, "warp_tiles": warp_tiles,
           "wgmma_shapes": wgmma_shapes, "in_flight": in_flight, "l2": l2, "arithmetic": arithmetic, "loads": loads,
-          "conflicts": conflicts, "ldmatrix": ldmatrix, "overheads": overheads}
+          "conflicts": conflicts, "ldmatrix": ldmatrix, "overheads": overheads, "launches": launches}
 
 
 def make_table(specification, _document):

@@ -22,6 +22,7 @@ NAME is
                requests and the clock if the record has them
   rates        the same bytes divided by the median time that another record (times=docs/results/FILE.json) has for the
                contestant, in TB/s, and the share of the rate that docs/results/roofline_h200.json has for reads in the L2
+  checks       one row a shape, one column a variant: how much of D was wrong in a record of verifications
   suite        one row a shape and mode of a record of tools/compare --suite, for each contestant its speed relative to
                cuBLASLt with its verdict and its share of the ceiling; at the end geometric mean and worst case
                (only=22_peak, default: the steps)
@@ -506,9 +507,28 @@ def rates_table(record, path, options, document):
             f"Plateau: from `{relative(plateau.path)}`."]
 
 
+def checks_table(record, path, _options, _document):
+    """For a record of verifications of several variants."""
+    if "date" not in record:
+        raise UserError(f"the record {relative(path)} does not say when and where it was made; make it again with --check --json.")
+    variants = list(dict.fromkeys(check["variant"] for check in record["checks"]))
+    rows = []
+    for name in dict.fromkeys(shape_name(check) for check in record["checks"]):
+        row = [pretty_shape(find_shape({"shapes": record["checks"]}, name))]
+        for variant in variants:
+            checks = [check for check in record["checks"] if (shape_name(check), check["variant"]) == (name, variant)]
+            wrong = [check for check in checks if not check["ok"]]
+            share = [float(found[1]) for check in wrong if (found := re.search(r"\(([\d.e-]+) %\)", check["summary"]))]
+            often = f" ({len(wrong)} of {len(checks)} checks)" if len(checks) > 1 and wrong else ""
+            row.append((f"{max(share):.2g} %" if share else "yes") + often if wrong else "right")
+        rows.append(row)
+    return markdown(["wrong share of D", *(f"`{variant}`" for variant in variants)], [False] + [True] * len(variants), rows) + [
+        "", f"{record['device']['name']}, {record['date'][:10]}, commit {record['commit']}; from `{relative(path)}`."]
+
+
 TABLES = {"contestants": contestants_table, "shapes": shapes_table, "choices": choices_table, "conditions": conditions_table, "energy": energy_table,
-          "counters": counters_table, "rates": rates_table, "population": population_table, "bound": bound_table, "suite": suite_table, "rivals": rivals_table, "measuring": measuring_table, "course": course_table}
-KINDS = {"suite": "suite", "measuring": "measuring", "counters": "counters", "rates": "counters"}  # tables that have a kind of record of their own
+          "counters": counters_table, "rates": rates_table, "checks": checks_table, "population": population_table, "bound": bound_table, "suite": suite_table, "rivals": rivals_table, "measuring": measuring_table, "course": course_table}
+KINDS = {"suite": "suite", "measuring": "measuring", "counters": "counters", "rates": "counters", "checks": "checks"}  # tables that have a kind of record of their own
 # Made by a tool of their own; a page may be written before the machine was there to make them.
 HOW_TO_MAKE = {"docs/results/suite_h200.json": "tools/compare --suite", "docs/results/measuring_h200.json": "tools/measuring"}
 OPTIONS = {"record", "times", "shape", "columns", "value", "only", "mode", "intervals"}

@@ -71,7 +71,7 @@ class Completion(SandboxTest):
     def test_flags_are_those_of_the_sources(self):
         run, compare = (set(words) for words in offered(self.repository, "tools/run 01 --", "tools/compare 01 --"))
         self.assertLessEqual({"--backend", "--check", "--counters", "--help", "--json", "--trace", "--trace-ctas", "--variant"}, run)
-        self.assertEqual(compare - run, {"--population", "--suite"})
+        self.assertEqual(compare - run, {"--lab", "--population", "--suite"})
         self.assert_offered("tools/clean --", "--all", "--dry", "--help")
         self.assert_offered("tools/test --a", "--all")
         self.assert_offered("tools/tables.py --", "--check", "--help", "--list")

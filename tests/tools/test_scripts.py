@@ -340,6 +340,7 @@ class Machine(SandboxTest):
         self.fake("nvidia-smi", "exit 9")
         self.assert_refused(self.run_tool("compare", "all", "4096"), "needs a GPU", "--check")
         self.assert_refused(self.run_tool("compare", "--suite"), "needs a GPU")
+        self.assert_refused(self.run_tool("compare", "--lab", "51:all", "4096"), "needs a GPU")
         self.assert_refused(self.run_tool("measuring"), "only on a Hopper GPU")
 
     def run_without_cuda(self, *arguments, **environment):
@@ -538,7 +539,7 @@ class Test(SandboxTest):
         self.fake("nvdisasm", "")
         kernels = ["build.ninja", "bin/sass_reader kernel.cu.o"]
         for arguments, targets in ((["gpu"], kernels), (["--all", "gpu"], kernels),
-                                   (["--long", "gpu"], ["all roofline sweep measuring time_plans"])):
+                                   (["--long", "gpu"], ["all roofline sweep lab measuring time_plans"])):
             self.log.unlink(missing_ok=True)
             self.run_tool("test", *arguments, CUDACXX=str(nvcc))
             self.assertEqual(self.built(), targets)

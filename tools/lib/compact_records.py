@@ -40,7 +40,7 @@ def _shortened(value):
     if not isinstance(value, dict):
         return value
     short = {key: _shortened(item) for key, item in value.items()}
-    if "ok" in value:  # a check that passed, whose pattern and shape say it already
+    if "ok" in value:  # a check, whose pattern and shape say it already
         short["summary"] = re.sub(rf"^{value['pattern']}: all {value['m'] * value['n']} elements (?=\w)", "", value["summary"])
     if "schema" in value:
         short["schema"] = records.SCHEMAS[-1]

@@ -22,7 +22,9 @@
 #include "harness/cli/necessary.h"
 #include "harness/cli/race.h"
 #include "harness/predict/budget.h"
+#include "harness/record/record.h"
 #include "harness/timing/surprises.h"
+#include "harness/timing/timing.h"
 #include "harness/trace/trace_run.h"
 #include "harness/verify/epilogue/epilogue.h"
 #include "harness/verify/groups.h"
@@ -365,7 +367,14 @@ int execute(const Selection& selection, Options options, const CLI::App& app) {
   if (const std::string wanted = record_wanted(*entries.front().step, device); ok && !wanted.empty())
     fmt::print("{}\n", wanted);
   if (!ok || !time) {
-    if (!options.json.empty()) write_record(options.json, {{"schema", 1}, {"checks", checks}});
+    if (!options.json.empty()) {
+      const Record about = new_record(device, {});
+      write_record(options.json, {{"schema", kRecordSchema},
+                                  {"device", {{"name", device.name}}},
+                                  {"commit", about.commit},
+                                  {"date", about.date},
+                                  {"checks", checks}});
+    }
     return ok ? kExitOk : kExitMismatch;
   }
   // time_shape() verifies what the timed launches left behind: no time is shown for a wrong result.

@@ -75,6 +75,8 @@ def made_up_record():
                     figure("loads.clock", clock, a=a, b="memory")]
     figures += [figure("barrier", 20 + threads / 64, threads=threads) for threads in (128, 1024)]
     figures += [figure("launch.back_to_back", 2.5), figure("launch.and_wait", 7)]
+    figures += [figure("launch.between_events", time, "us", stores=stores, before=before) for time, stores, before in
+                ((6, "nothing", "nothing"), (2, "nothing", "a kernel that waits"), (7, "16 KiB", "nothing"), (3, "16 KiB", "a kernel that waits"))]
     return {"schema": 1, "kind": "roofline", "commit": "abc1234", "date": "2025-01-02T03:04:05Z", "quick": False,
             "rounds": 15, "idle_ms": 15, "seconds": 9, "figures": figures,
             "device": {**{key: value for key, value in DEVICE.items() if key not in ("is_emulator", "memory_free_bytes")},
@@ -666,6 +668,8 @@ class Roofline(GeneratorTest):
         self.assertIn("two groups", self.document.read_text())
         self.assertEqual(self.table("arithmetic")[2], ["mma.sync m16n8k16, 4 warps per SM", "2000", "49 %", "400", "2000"])
         self.assertEqual(self.table("overheads")[1], ["`__syncthreads` of 128 threads", "22.0 clocks"])
+        self.assertEqual(self.table("launches")[1:], [["an empty kernel", "6.00", "2.00"],
+                                                      ["a kernel that stores 16 KiB of each CTA", "7.00", "3.00"]])
         self.assertEqual(self.table("loads")[1:], [["its own k-tiles", "its own k-tiles", "1.000", "1030", "1600"],
                                                    ["nothing", "its own k-tiles", "0.950", "1028", "1700"]])
 

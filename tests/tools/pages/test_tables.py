@@ -6,7 +6,7 @@ import subprocess
 import sys
 import unittest
 
-from generator import CONDITIONS, NOTHING_SEEN, ROOT, GeneratorTest, contestant, derive, set_tflops, shape, timed
+from generator import DEVICE, CONDITIONS, NOTHING_SEEN, ROOT, GeneratorTest, contestant, derive, set_tflops, shape, timed
 
 
 RECORD = timed([
@@ -206,6 +206,23 @@ class Tables(Generator):
         self.refused(f"{table} times=docs/results/run.json", "02_shared_tile 32 was not timed")
         self.refused(table, "names no record of times")
         self.refused(f"{table} times=docs/results/bytes.json", "is not a record of")
+
+    def test_wrong_results_of_variants(self):
+        check = {"step": "51_x", "n": 64, "k": 64, "launches": 1}
+        wrong = "exact: failed value; 4 of 4096 elements (0.0977 %) are wrong"
+        checks = [{**check, "m": m, "variant": variant, "pattern": pattern, "ok": ok, "summary": "all right" if ok else wrong}
+                  for m in (16, 64) for variant in ("nothing", "fence") for pattern in ("exact", "normal")
+                  for ok in [variant == "fence" or m == 16 or pattern == "normal"]]
+        record = {"schema": 1, "device": DEVICE, "commit": "abc1234", "date": "2025-01-02T03:04:05Z", "checks": checks}
+        self.write(record)
+        self.assertEqual(self.rows("checks record=docs/results/run.json"), [
+            ["wrong share of D", "`nothing`", "`fence`"], ["16×64×64", "right", "right"],
+            ["64³", "0.098 % (1 of 2 checks)", "right"]])
+        del record["date"]
+        self.write(record)
+        self.refused("checks record=docs/results/run.json", "does not say when and where it was made")
+        self.write(RECORD)
+        self.refused("checks record=docs/results/run.json", "is not a record of verifications without times")
 
     def test_what_a_step_chose(self):
         record = copy.deepcopy(RECORD)

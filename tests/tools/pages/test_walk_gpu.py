@@ -59,7 +59,7 @@ class WalkedCommands(unittest.TestCase):
         self.assertEqual(walk_gpu.targets("X=1 build/gpu-debug/bin/03_x --check"), {("gpu-debug", "03_x")})
         self.assertEqual(walk_gpu.targets("tools/play mbarrier init 1"), {("gpu", "play_mbarrier")})
         script = walk_gpu.build_script(self.commands)
-        self.assertRegex(script, r"(?m)^build gpu 01_naive .*\bcompare measuring .*roofline sweep$")
+        self.assertRegex(script, r"(?m)^build gpu 01_naive .*\bcompare lab measuring .*roofline sweep$")
         self.assertRegex(script, r"(?m)^build gpu-debug 11_mbarrier_ring$")
         self.assertEqual(walk_gpu.build_script([Command("x:1", "true")]), "")
 

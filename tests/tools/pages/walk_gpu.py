@@ -60,6 +60,7 @@ LEFT = [
 TYPED = "test_markdown types it: no GPU changes what it does"
 # What the hardware makes of a command that the emulator refuses; None: it succeeds.
 ON_A_GPU = {
+    "tools/compare --lab 51:all 4096x1024x4096 2048x2048x8192 4096 64x4096x4096 --check --pattern exact": "are wrong",
     "tools/play mbarrier init 1, arrive 2, test 0": None,  # no hardware looks whether a phase was waited for
     "tools/play mbarrier init 1, arrive_expect 512, complete 1024": None,  # undefined, and an H200 goes on
     "tools/play mbarrier init 2, arrive_expect 512, arrive, arrive": "event 4, 'arrive': ",
@@ -154,7 +155,7 @@ def targets(command):
     elif tool == "play":
         found.add(("gpu", f"play_{words[1]}"))
     elif tool in ("compare", "sweep", "measuring"):
-        found.add(("gpu", tool))
+        found.add(("gpu", "lab" if "--lab" in words else tool))
     return found
 
 
