@@ -62,6 +62,20 @@ inline ptx::TensorMap typed_map(const void* matrix, Type type, int rows, int col
   return ptx::make_tensor_map(spec);
 }
 
+/// The map of the scales of A's blocks (step 44), read in boxes of `rows` rows and one block of K. What lies past M is
+/// no part of the tensor, so TMA fills it with zeros: those rows are multiplied by zeros.
+inline ptx::TensorMap block_scale_map(const Problem& problem, int rows) {
+  ptx::TensorMapSpec spec;
+  spec.base = problem.scales_a;
+  spec.element = ptx::TensorElement::kFloat32;
+  spec.rank = 2;
+  spec.extent = {static_cast<std::uint64_t>(problem.shape.m),
+                 static_cast<std::uint64_t>(ceil_div(problem.shape.k, kScaleBlock))};
+  spec.stride_bytes = {0, static_cast<std::uint64_t>(problem.scales_a_pitch) * sizeof(float)};
+  spec.box = {static_cast<std::uint32_t>(rows), 1};
+  return ptx::make_tensor_map(spec);
+}
+
 /// The map of scales in pieces for 128 rows and 4 blocks of K (step 78), read in boxes of box_k pieces along
 /// K and box_rows along the rows.
 inline ptx::TensorMap scale_piece_map(const std::uint8_t* scales, int rows, int blocks, int box_k,
