@@ -31,15 +31,15 @@ namespace gemm::step_46 {
 
 /// A tile for few rows, which a cluster of kCutK CTAs multiplies: each has a part of K, and finishes some
 /// units, 8 columns each, of D's tile.
-template <int kRows, int kColumns, int kCutK, int kRingStages, int kCtas>
+template <int kRows, int kColumns, int kCutK, int kRingStages>
 struct FewRows {
   using T = ByteTiling<kRows, kColumns, kRows / 64>;
   static constexpr int kParts = kCutK;
   static constexpr int kStages = kRingStages;
-  static constexpr int kCtasPerSm = kCtas;
   static constexpr int kThreads = T::kThreads + 32;
   static constexpr int kUnits = kColumns / 8;
-  static constexpr int kShare = ceil_div(kUnits, kParts);  // units that a CTA finishes, the last one fewer
+  static constexpr int kShare = kUnits / kParts;  // units that each CTA finishes
+  static_assert(kUnits % kParts == 0, "each CTA receives as much as it sends");
   static constexpr int kIncoming = kParts > 1 ? (kParts - 1) * kShare : 1;
 };
 
@@ -52,7 +52,7 @@ struct FewRowsShared {
 };
 
 template <typename V, typename T = typename V::T>
-__global__ void __launch_bounds__(V::kThreads, V::kCtasPerSm)
+__global__ void __launch_bounds__(V::kThreads, T::kCtasPerSm)
     few_rows_kernel(Shape shape, BlockScales given, bf16* d, const __grid_constant__ ptx::TensorMap scale_map,
                     const __grid_constant__ ptx::TensorMap a_map,
                     const __grid_constant__ ptx::TensorMap b_map) {
@@ -71,12 +71,7 @@ __global__ void __launch_bounds__(V::kThreads, V::kCtasPerSm)
     ring.init(4 * T::kWarpgroups);  // one arrival per warp: each has read scales
     ptx::mbarrier_init(&shared.arrived, 1);
     ptx::fence_mbarrier_init_release_cluster();
-    // ANCHOR: expect_partials
-    const int units = min(max(V::kUnits - rank * V::kShare, 0), V::kShare);  // that this CTA finishes
-    ptx::mbarrier_arrive_expect_tx(&shared.arrived,
-                                   static_cast<std::uint32_t>((V::kParts - 1) * units * T::kThreads) *
-                                       static_cast<std::uint32_t>(sizeof(float4)));
-    // ANCHOR_END: expect_partials
+    if constexpr (V::kParts > 1) ptx::mbarrier_arrive_expect_tx(&shared.arrived, sizeof shared.partials);
     for (const ptx::TensorMap* map : {&scale_map, &a_map, &b_map}) ptx::prefetch_tensormap(map);
   }
   __syncthreads();
@@ -194,8 +189,7 @@ struct FewRowsCtas {
                                            static_cast<unsigned>(ceil_div(shape.m, Tile::kM))},
                                   .block = {V::kThreads},
                                   .cluster = {V::kParts},
-                                  .shared_bytes = sizeof(FewRowsShared<V>),
-                                  .ctas_per_sm = V::kCtasPerSm};
+                                  .shared_bytes = sizeof(FewRowsShared<V>)};
     // In waves of as many clusters as the GPU holds at once.
     const auto at_once = static_cast<int>(ptx::resident_ctas(kernel, launch));
     const int waves = ceil_div(static_cast<int>(launch.grid.count()), at_once);
@@ -203,18 +197,16 @@ struct FewRowsCtas {
   }
 };
 
-template <int kM, int kN, int kParts, int kStages, int kCtasPerSm, bool kWide = true>
+template <typename V>
 Variant few_rows(const char* name, const char* summary) {
-  using V = FewRows<kM, kN, kParts, kStages, kCtasPerSm>;
   using T = typename V::T;
   return variant_of<few_rows_kernel<V>, FewRowsCtas<V>>(
-      scaled_variant<T>(name, summary, kStages), [](const Problem& problem) {
+      scaled_variant<T>(name, summary, V::kStages), [](const Problem& problem) {
         const auto [m, n, k] = problem.shape;
         return std::tuple(problem.shape, BlockScales{problem.scales_b, problem.scales_b_pitch, n},
                           static_cast<bf16*>(problem.d), block_scale_map(problem, T::kM),
                           typed_map(problem.a, Type::kE4m3, m, k, T::kM),
-                          typed_map(problem.b, Type::kE4m3, n, k, T::kN,
-                                    kWide ? ptx::L2Promotion::k256B : ptx::L2Promotion::k128B));
+                          typed_map(problem.b, Type::kE4m3, n, k, T::kN));
       });
 }
 

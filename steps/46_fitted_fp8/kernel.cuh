@@ -94,7 +94,7 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
     return;
   }
   ptx::setmaxnreg_inc<Roles<T>::kConsumerRegisters>();
-  const TileGrid tiles = tile_grid<T>(shape);
+  const TileGrid grid = tile_grid<T>(shape);
   const int k_tiles = ceil_div(shape.k, kScaleBlock);
   const int row = warp / 4 * T::kWarpgroupM;
   const int thread_row = row + warp % 4 * 16 + static_cast<int>(threadIdx.x) % 32 / 4;  // and 8 below
@@ -149,7 +149,7 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
   // ANCHOR_END: finish_k_tile
   int index = static_cast<int>(blockIdx.x);
   const auto step = static_cast<int>(gridDim.x);
-  TilePosition tile = tile_at(index, tiles, kRaster);
+  TilePosition tile = tile_at(index, grid, kRaster);
   const auto load_scales_b = [&](const TilePosition& of, int k_tile) {
     scales_b.load(given, of.n * T::kN, k_tile, k_tiles);
   };
@@ -181,8 +181,8 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
       finish_k_tile(i, first, meanwhile, issue_next);
     }
     index += step;
-    if (index >= tiles.count()) break;
-    const TilePosition following = tile_at(index, tiles, kRaster);
+    if (index >= grid.count()) break;
+    const TilePosition following = tile_at(index, grid, kRaster);
     // ANCHOR: early
     if constexpr (V::kStore ==
                   Store::kWhole) {  // the next tile's first part is multiplied while this one is stored
@@ -215,7 +215,7 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
 }
 
 template <typename V>
-Variant variant(const char* name, const char* summary) {
+Variant many_rows(const char* name, const char* summary) {
   using T = typename V::T;
   using Grid = PersistentCtas<T, Shared<V>, Roles<T>::kThreads>;
   return variant_of<fitted_kernel<V>, Grid>(
@@ -229,25 +229,34 @@ Variant variant(const char* name, const char* summary) {
       });
 }
 
+template <typename V>
+Variant variant(const char* name, const char* summary) {
+  if constexpr (requires { V::kParts; })
+    return few_rows<V>(name, summary);
+  else
+    return many_rows<V>(name, summary);
+}
+
 using enum Store;
 
-/// The tiles, and the CTAs that share each along K.
-inline AllTiles all_tiles() {
-  static const std::vector<Fitted> all{
-      {variant<Built<128, 256, 4, kTwoBuffers>>("128x256", "step 44's tile, two parts in a k-tile")},
-      {variant<Built<128, 256, 3, kWhole>>("128x256_whole", "D leaves at once, three stages")},
-      {variant<Built<256, 128, 3, kWhole>>("256x128", "128 rows for each warpgroup, D leaves at once")},
-      {variant<Built<128, 192, 4, kWhole, Phase::kOut>>("128x192", "one part in a k-tile, in turns")},
-      {variant<Built<128, 192, 4, kWhole>>("128x192_any", "the same in any order")},
-      {few_rows<128, 112, 2, 6, 1>("128x112_k2", "few rows, K is cut in a cluster of two"), 2},
-      {few_rows<64, 112, 2, 9, 1>("64x112_k2", "64 rows, K is cut in a cluster of two"), 2},
-      {few_rows<64, 112, 1, 9, 1>("64x112", "64 rows, whole K")},
-      {few_rows<64, 112, 2, 9, 1, false>("64x112_k2_p128", "L2 promotion of 128 bytes"), 2},
-      {few_rows<64, 128, 2, 8, 1>("64x128_k2", "64 rows, K is cut in a cluster of two"), 2},
-      {few_rows<64, 32, 2, 12, 1>("64x32_k2", "64 rows, K is cut in a cluster of two"), 2},
-      {few_rows<64, 64, 4, 6, 2>("64x64_k4", "64 rows, K is cut in a cluster of four"), 4},
-      {few_rows<64, 64, 4, 12, 1>("64x64_k4_one", "64 rows, K is cut in a cluster of four"), 4},
-      {few_rows<64, 96, 6, 8, 1>("64x96_k6", "64 rows, K is cut in a cluster of six"), 6}};
+inline const std::vector<Variant>& tiles() {
+  static const std::vector<Variant> all{
+      variant<Built<128, 256, 3, kWhole>>("128x256_whole", "D leaves at once, three stages"),
+      variant<Built<128, 256, 4, kTwoBuffers>>("128x256", "step 44's tile, two parts in a k-tile"),
+      variant<Built<128, 256, 3, kWhole, Phase::kOut>>("128x256_whole_turns", "in turns"),
+      variant<Built<128, 256, 4, kTwoBuffers, Phase::kOut>>("128x256_turns", "in turns"),
+      variant<Built<256, 128, 3, kWhole>>("256x128", "128 rows for each warpgroup"),
+      variant<Built<128, 192, 4, kWhole, Phase::kOut>>("128x192", "one part in a k-tile, in turns"),
+      variant<Built<128, 192, 4, kWhole>>("128x192_any", "the same in any order"),
+      variant<Built<128, 128, 5, kWhole, Phase::kOut>>("128x128", "one part in a k-tile, in turns"),
+      variant<FewRows<128, 112, 2, 6>>("128x112_k2", "few rows, K is cut in a cluster"),
+      variant<FewRows<128, 56, 1, 9>>("128x56", "few rows, all of K"),
+      variant<FewRows<64, 112, 1, 9>>("64x112", "64 rows, all of K"),
+      variant<FewRows<64, 112, 2, 9>>("64x112_k2", "64 rows, K is cut in a cluster"),
+      variant<FewRows<64, 96, 2, 10>>("64x96_k2", "the same for narrower D"),
+      variant<FewRows<64, 64, 2, 12>>("64x64_k2", "the same for narrower D"),
+      variant<FewRows<64, 48, 2, 12>>("64x48_k2", "the same for narrower D"),
+      variant<FewRows<64, 32, 2, 12>>("64x32_k2", "the same for narrower D")};
   return all;
 }
 
@@ -257,6 +266,6 @@ inline const Step kStep{.name = "46_fitted_fp8",
                         .unit = MathUnit::kWgmma,
                         .architecture = Architecture::kSm90a,
                         .contract = {.n_multiple = 8, .k_multiple = 16},
-                        .variants = with_choice<all_tiles>()};
+                        .variants = with_choice<tiles>()};
 
 }  // namespace gemm::step_46
