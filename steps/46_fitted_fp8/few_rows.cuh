@@ -29,8 +29,8 @@
 
 namespace gemm::step_46 {
 
-/// A tile for few rows, which a cluster of kCutK CTAs multiplies: each has a part of K, and finishes some
-/// units, 8 columns each, of D's tile.
+/// A tile for few rows, all of K or, with kParts = 2, cut in a cluster of two CTAs: each multiplies one half
+/// of K and finishes one half of the tile's units, which are 8 columns each.
 template <int kRows, int kColumns, int kCutK, int kRingStages>
 struct FewRows {
   using T = ByteTiling<kRows, kColumns, kRows / 64>;
@@ -38,16 +38,16 @@ struct FewRows {
   static constexpr int kStages = kRingStages;
   static constexpr int kThreads = T::kThreads + 32;
   static constexpr int kUnits = kColumns / 8;
-  static constexpr int kShare = kUnits / kParts;  // units that each CTA finishes
-  static_assert(kUnits % kParts == 0, "each CTA receives as much as it sends");
-  static constexpr int kIncoming = kParts > 1 ? (kParts - 1) * kShare : 1;
+  static constexpr int kShare = kUnits / kParts;              // units that each CTA finishes
+  static constexpr int kReceived = kParts == 1 ? 1 : kShare;  // partials of so many
+  static_assert(kParts <= 2 && kUnits % kParts == 0, "each CTA receives as much as it sends");
 };
 
 template <typename V, typename T = typename V::T>
 struct FewRowsShared {
   Ring<T, V::kStages> ring;
   alignas(128) float scales_a[V::kStages][T::kM];  // [stage][m]
-  float4 partials[V::kIncoming][T::kThreads];      // [sender, unit][thread]
+  float4 partials[V::kReceived][T::kThreads];      // [unit][thread], the other CTA's
   std::uint64_t arrived;                           // all partials; count 1, the producer
 };
 
@@ -120,32 +120,30 @@ __global__ void __launch_bounds__(V::kThreads, T::kCtasPerSm)
     promote<Blocks>(sums, accumulators, scales, 0, first);
   }
 
-  // Lesson: each CTA of the cluster has sums of the whole tile over its part of K. It sends the units of
-  // others to them, and the bytes count themselves on the receiver's barrier. ANCHOR: exchange
+  // Lesson: each CTA of the cluster has sums of the whole tile over its half of K. It sends the other one's
+  // units, and the bytes count themselves on the receiver's barrier.
   if constexpr (V::kParts > 1) {
-    ptx::barrier_cluster_wait();  // the other CTAs have initialised their barriers
+    // ANCHOR: exchange
+    ptx::barrier_cluster_wait();  // the other CTA has initialised its barriers
+    const auto peer = static_cast<std::uint32_t>(1 - rank);
+    const std::uint32_t arrived = ptx::mapa(ptx::shared_address(&shared.arrived), peer);
 #pragma unroll
     for (int unit = 0; unit < V::kUnits; ++unit) {
-      const int owner = unit / V::kShare;
-      if (owner == rank) continue;
-      const auto peer = static_cast<std::uint32_t>(owner);
-      const float4* const to =
-          &shared.partials[(rank < owner ? rank : rank - 1) * V::kShare + unit % V::kShare][thread];
-      ptx::st_async(ptx::mapa(ptx::shared_address(to), peer),
+      if (unit / V::kShare == rank) continue;
+      ptx::st_async(ptx::mapa(ptx::shared_address(&shared.partials[unit % V::kShare][thread]), peer),
                     make_float4(sums[4 * unit], sums[4 * unit + 1], sums[4 * unit + 2], sums[4 * unit + 3]),
-                    ptx::mapa(ptx::shared_address(&shared.arrived), peer));
+                    arrived);
     }
     ptx::mbarrier_wait_parity_cluster(&shared.arrived, 0, {"consumer", "arrived", 0, end - begin});
+    // ANCHOR_END: exchange
   }
-  // ANCHOR_END: exchange
   const int m = tile_row + thread_row;
 #pragma unroll
   for (int unit = 0; unit < V::kUnits; ++unit) {
     if (unit / V::kShare != rank) continue;
     float* const four = &sums[4 * unit];
-#pragma unroll
-    for (int source = 0; source + 1 < V::kParts; ++source) {  // always in this order
-      const float4 more = ptx::ld_shared(&shared.partials[source * V::kShare + unit % V::kShare][thread]);
+    if constexpr (V::kParts > 1) {
+      const float4 more = ptx::ld_shared(&shared.partials[unit % V::kShare][thread]);
       four[0] += more.x;
       four[1] += more.y;
       four[2] += more.z;
