@@ -162,7 +162,7 @@ __global__ void __launch_bounds__(V::kThreads, T::kCtasPerSm)
 
 /// What all variants of this step say.
 template <typename T>
-Variant scaled_variant(const char* name, const char* summary, int stages) {
+Variant with_block_scales(const char* name, const char* summary, int stages) {
   return {.name = name,
           .summary = summary,
           .tile = kByteTile<T, e4m3>,
@@ -199,7 +199,7 @@ template <typename V>
 Variant few_rows(const char* name, const char* summary) {
   using T = typename V::T;
   return variant_of<few_rows_kernel<V>, FewRowsCtas<V>>(
-      scaled_variant<T>(name, summary, V::kStages), [](const Problem& problem) {
+      with_block_scales<T>(name, summary, V::kStages), [](const Problem& problem) {
         const auto [m, n, k] = problem.shape;
         return std::tuple(problem.shape, BlockScales{problem.scales_b, problem.scales_b_pitch, n},
                           static_cast<bf16*>(problem.d), block_scale_map(problem, T::kM),

@@ -45,7 +45,7 @@ struct Built {
   static constexpr int kStages = kRingStages;
   static constexpr Store kStore = kStoreAs;
   static constexpr Phase kPhase = kOrder;
-  static constexpr int kBuffers = kStore == Store::kWhole ? T::kBlocks * kN / 64 : 2;
+  static constexpr int kBuffers = kStore == Store::kWhole ? kN / 64 : 2;
 };
 
 template <typename V, typename T = typename V::T>
@@ -76,8 +76,7 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
                   const __grid_constant__ ptx::TensorMap edge_map) {
   using Blocks = LaneScales<T::kN>;
   constexpr int kColumns = part_columns(T::kN);  // columns of a part
-  constexpr int kPartsN = T::kN / kColumns;
-  constexpr int kParts = T::kBlocks * kPartsN;  // of a warpgroup in a k-tile: block by block
+  constexpr int kParts = T::kN / kColumns;       // of a warpgroup in a k-tile
   auto& shared = ptx::dynamic_shared<Shared<V>>();
   auto& ring = shared.ring;
   const int warp = warp_index();
@@ -96,39 +95,38 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
   ptx::setmaxnreg_inc<Roles<T>::kConsumerRegisters>();
   const TileGrid grid = tile_grid<T>(shape);
   const int k_tiles = ceil_div(shape.k, kScaleBlock);
-  const int row = warp / 4 * T::kWarpgroupM;
+  const int row = warp / 4 * 64;
   const int thread_row = row + warp % 4 * 16 + static_cast<int>(threadIdx.x) % 32 / 4;  // and 8 below
   const IssueOrder<V::kPhase> order;
-  float sums[T::kBlocks][T::kN / 2];  // binary32: kWarpgroupM rows x kN
-  float accumulators[kColumns / 2];   // the tensor cores', 14 bits: 64 rows x kColumns
-  float scales_a[T::kBlocks][2];      // those of this thread's rows
+  float sums[T::kN / 2];             // binary32: 64 rows x kN
+  float accumulators[kColumns / 2];  // the tensor cores', 14 bits: 64 rows x kColumns
+  float scales_a[2];                 // those of this thread's two rows
   Blocks scales_b;
   PipelineState<V::kStages> read{0, 0};
   const auto wait_for = [&](int k_tile) {
     ring.consumer_wait(read, k_tile);
-#pragma unroll
-    for (int block = 0; block < T::kBlocks; ++block)
-      read_row_scales(scales_a[block], &shared.scales_a[read.stage][thread_row + 64 * block]);
+    read_row_scales(scales_a, &shared.scales_a[read.stage][thread_row]);
   };
   const auto issue = [&](int part, int stage) {
     order.wait();
-    issue_part(accumulators, ring.stage[stage], row + part / kPartsN * 64, part % kPartsN * kColumns);
+    issue_part(accumulators, ring.stage[stage], row, part * kColumns);
     order.pass();
   };
   const auto issue_next = [&] { issue(0, read.stage); };
 
-  // Lesson: one k-tile, whose first part is being multiplied. Each promotion is followed by the next part,
-  // whose addresses and scales are known by then. `meanwhile`: what a thread does while the last part is
-  // multiplied; `next`: what follows the last promotion. Both are known where this is called, so no wgmma is
-  // behind a condition, where ptxas would wait for it. ANCHOR: finish_k_tile
+  // Lesson: the loop begins in the middle of a k-tile's work, when its first part is being multiplied. Each
+  // promotion is followed by the next part, whose addresses and scales are known by then. `meanwhile`: what a
+  // thread does while the last part is multiplied; `next`: what follows the last promotion. Both are known
+  // where this is called, so that no wgmma is behind a condition, where ptxas would wait for it.
+
+  // ANCHOR: finish_k_tile
   const auto finish_k_tile = [&](int k_tile, int first, const auto& meanwhile, const auto& next) {
     const PipelineState<V::kStages> at = read;
 #pragma unroll
     for (int part = 0; part < kParts; ++part) {
-      const int block = part / kPartsN;
-      const int column = part % kPartsN * kColumns;
+      const int column = part * kColumns;
       float scales[Blocks::kBlocks][2];
-      scale_part<kColumns>(scales, scales_a[block], column, scales_b, k_tile);
+      scale_part<kColumns>(scales, scales_a, column, scales_b, k_tile);
       if (part + 1 == kParts) {
         ptx::fence_proxy_async_shared_cta();  // scales were read; the next copy overwrites them
         meanwhile();
@@ -139,7 +137,7 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
         __syncwarp();  // every lane has its scales
         if (threadIdx.x % 32 == 0) ring.consumer_release(at);
       }
-      promote<Blocks>(sums[block], accumulators, scales, column, first);
+      promote<Blocks>(sums, accumulators, scales, column, first);
       if (part + 1 < kParts)
         issue(part + 1, at.stage);
       else
@@ -158,8 +156,7 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
     if constexpr (V::kStore == Store::kWhole)
       store_whole_tile(sums, shared.d[warp / 4], &edge_map, row_of_d, tile.n * T::kN);
     else
-      store_fitted_tile<bf16>(sums[0], 1.0f, shared.d[warp / 4], &d_map, &edge_map, shape.n, row_of_d,
-                              tile.n);
+      store_fitted_tile<bf16>(sums, 1.0f, shared.d[warp / 4], &d_map, &edge_map, shape.n, row_of_d, tile.n);
   };
 
   load_scales_b(tile, 0);
@@ -169,9 +166,7 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
   for (;;) {
     const int first = tile.n * T::kN % kScaleBlock;  // the column of a block of B at which the tile begins
 #pragma unroll
-    for (auto& block : sums)
-#pragma unroll
-      for (float& sum : block) sum = 0;
+    for (float& sum : sums) sum = 0;
     for (int i = 0; i + 1 < k_tiles; ++i) {
       const auto meanwhile = [&] {
         if (i % 32 == 31) load_scales_b(tile, i + 1);
@@ -184,8 +179,7 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
     if (index >= grid.count()) break;
     const TilePosition following = tile_at(index, grid, kRaster);
     // ANCHOR: early
-    if constexpr (V::kStore ==
-                  Store::kWhole) {  // the next tile's first part is multiplied while this one is stored
+    if constexpr (V::kStore == Store::kWhole) {  // the next tile's first part is multiplied meanwhile
       const auto meanwhile = [&] {
         load_scales_b(following, 0);
         read.advance();
@@ -219,7 +213,7 @@ Variant many_rows(const char* name, const char* summary) {
   using T = typename V::T;
   using Grid = PersistentCtas<T, Shared<V>, Roles<T>::kThreads>;
   return variant_of<fitted_kernel<V>, Grid>(
-      scaled_variant<T>(name, summary, V::kStages), [](const Problem& problem) {
+      with_block_scales<T>(name, summary, V::kStages), [](const Problem& problem) {
         const auto [m, n, k] = problem.shape;
         return std::tuple(problem.shape, BlockScales{problem.scales_b, problem.scales_b_pitch, n},
                           block_scale_map(problem, T::kM), typed_map(problem.a, Type::kE4m3, m, k, T::kM),
@@ -245,7 +239,6 @@ inline const std::vector<Variant>& tiles() {
       variant<Built<128, 256, 4, kTwoBuffers>>("128x256", "step 44's tile, two parts in a k-tile"),
       variant<Built<128, 256, 3, kWhole, Phase::kOut>>("128x256_whole_turns", "in turns"),
       variant<Built<128, 256, 4, kTwoBuffers, Phase::kOut>>("128x256_turns", "in turns"),
-      variant<Built<256, 128, 3, kWhole>>("256x128", "128 rows for each warpgroup"),
       variant<Built<128, 192, 4, kWhole, Phase::kOut>>("128x192", "one part in a k-tile, in turns"),
       variant<Built<128, 192, 4, kWhole>>("128x192_any", "the same in any order"),
       variant<Built<128, 128, 5, kWhole, Phase::kOut>>("128x128", "one part in a k-tile, in turns"),

@@ -19,15 +19,14 @@ namespace gemm::step_46 {
 // Lesson: with a buffer for each subtile, a warpgroup waits for its buffers once for a whole tile, and what
 // it waits for was issued a tile ago. With two buffers (store_typed_tile), it waits for each subtile but two.
 
-/// A warpgroup rounds its sums, [block of 64 rows], to bf16 and stores them from (row, column) of D on. All
+/// A warpgroup rounds its 64 rows of sums to bf16 and stores them from (row, column) of D on. All
 /// its threads call it; named barrier 1 + its number is used. Its first thread waits for the stores before
 /// the kernel ends.
-template <int kBlocks, int kSums, int kBuffers>
-__device__ __forceinline__ void store_whole_tile(const float (&sums)[kBlocks][kSums],
+template <int kSums, int kBuffers>
+__device__ __forceinline__ void store_whole_tile(const float (&sums)[kSums],
                                                  unsigned char (&buffers)[kBuffers][64][kRowBytes],
                                                  const ptx::TensorMap* d_map, int row_of_d, int column_of_d) {
-  constexpr int kSubtiles = kSums / 32;  // of 64 x 64 elements, in a block
-  static_assert(kSums % 32 == 0 && kBuffers == kBlocks * kSubtiles, "a buffer for each subtile");
+  static_assert(kSums == 32 * kBuffers, "a buffer for each subtile of 64 x 64 elements");
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int row = warp_index() % 4 * 16 + lane % 16;
   const auto barrier = static_cast<std::uint32_t>(1 + warp_index() / 4);
@@ -36,7 +35,7 @@ __device__ __forceinline__ void store_whole_tile(const float (&sums)[kBlocks][kS
   ptx::bar_sync(barrier, 128);
 #pragma unroll
   for (int i = 0; i < kBuffers * 4; ++i) {  // 16 columns of a subtile
-    const float* const from = &sums[i / 4 / kSubtiles][i % (4 * kSubtiles) * 8];
+    const float* const from = &sums[i * 8];
     const int place = ((i % 4 * 2 + lane / 16) ^ row % 8) * 16;
     const std::uint32_t four[4] = {
         ptx::cvt_rn_bf16x2_f32(from[0], from[1]), ptx::cvt_rn_bf16x2_f32(from[2], from[3]),
@@ -48,8 +47,7 @@ __device__ __forceinline__ void store_whole_tile(const float (&sums)[kBlocks][kS
   if (stores) {
 #pragma unroll
     for (int i = 0; i < kBuffers; ++i)
-      ptx::cp_async_bulk_tensor_2d_store(d_map, column_of_d + i % kSubtiles * 64,
-                                         row_of_d + i / kSubtiles * 64, buffers[i]);
+      ptx::cp_async_bulk_tensor_2d_store(d_map, column_of_d + i * 64, row_of_d, buffers[i]);
     ptx::cp_async_bulk_commit_group();
   }
 }
