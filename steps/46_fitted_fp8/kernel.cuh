@@ -76,7 +76,7 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
                   const __grid_constant__ ptx::TensorMap edge_map) {
   using Blocks = LaneScales<T::kN>;
   constexpr int kColumns = part_columns(T::kN);  // columns of a part
-  constexpr int kParts = T::kN / kColumns;       // of a warpgroup in a k-tile
+  constexpr int kParts = T::kN / kColumns;       // parts of a warpgroup in a k-tile
   auto& shared = ptx::dynamic_shared<Shared<V>>();
   auto& ring = shared.ring;
   const int warp = warp_index();
@@ -107,11 +107,13 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
     ring.consumer_wait(read, k_tile);
     read_row_scales(scales_a, &shared.scales_a[read.stage][thread_row]);
   };
+  // ANCHOR: issue_part
   const auto issue = [&](int part, int stage) {
     order.wait();
     issue_part(accumulators, ring.stage[stage], row, part * kColumns);
     order.pass();
   };
+  // ANCHOR_END: issue_part
   const auto issue_next = [&] { issue(0, read.stage); };
 
   // Lesson: the loop begins in the middle of a k-tile's work, when its first part is being multiplied. Each
@@ -137,11 +139,13 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
         __syncwarp();  // every lane has its scales
         if (threadIdx.x % 32 == 0) ring.consumer_release(at);
       }
+      // ANCHOR: issue
       promote<Blocks>(sums, accumulators, scales, column, first);
       if (part + 1 < kParts)
         issue(part + 1, at.stage);
       else
         next();
+      // ANCHOR_END: issue
     }
   };
   // ANCHOR_END: finish_k_tile
