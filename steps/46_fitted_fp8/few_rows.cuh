@@ -23,6 +23,7 @@
 #include "ptx/mbarrier_wait.cuh"
 #include "ptx/memory.cuh"
 #include "ptx/shared.cuh"
+#include "ptx/stmatrix.cuh"
 #include "ptx/tensor_map.h"
 #include "ptx/tma.cuh"
 #include "ptx/wgmma.cuh"
@@ -48,14 +49,39 @@ struct FewRowsShared {
   Ring<T, V::kStages> ring;
   alignas(128) float scales_a[V::kStages][T::kM];  // [stage][m]
   float4 partials[V::kReceived][T::kThreads];      // [unit][thread], the other CTA's
+  alignas(128) bf16 d[T::kM][V::kShare * 8];       // [m][n], not swizzled
   std::uint64_t arrived;                           // all partials; count 1, the producer
 };
 
+/// Adds the other CTA's partials to a thread's share of sums, where there are any, and writes it in bf16 to
+/// its warp's 16 rows of the buffer.
+template <typename V>
+__device__ __forceinline__ void store_share(const float* sums, FewRowsShared<V>& shared) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const int row = warp_index() * 16 + lane % 16;
+  std::uint32_t pairs[V::kShare][2];  // [unit][half]: two neighbours of the thread's upper and lower row
+#pragma unroll
+  for (int unit = 0; unit < V::kShare; ++unit) {
+    float4 more = make_float4(0, 0, 0, 0);
+    if constexpr (V::kParts > 1) more = ptx::ld_shared(&shared.partials[unit][threadIdx.x]);
+    pairs[unit][0] = ptx::cvt_rn_bf16x2_f32(sums[4 * unit] + more.x, sums[4 * unit + 1] + more.y);
+    pairs[unit][1] = ptx::cvt_rn_bf16x2_f32(sums[4 * unit + 2] + more.z, sums[4 * unit + 3] + more.w);
+  }
+#pragma unroll
+  for (int unit = 0; unit + 1 < V::kShare; unit += 2) {
+    const std::uint32_t two[4] = {pairs[unit][0], pairs[unit][1], pairs[unit + 1][0], pairs[unit + 1][1]};
+    ptx::stmatrix_x4(&shared.d[row][(unit + lane / 16) * 8], two);
+  }
+  if constexpr (V::kShare % 2 == 1)
+    ptx::stmatrix_x2(&shared.d[row][(V::kShare - 1) * 8], pairs[V::kShare - 1]);
+}
+
 template <typename V, typename T = typename V::T>
 __global__ void __launch_bounds__(V::kThreads, T::kCtasPerSm)
-    few_rows_kernel(Shape shape, BlockScales given, bf16* d, const __grid_constant__ ptx::TensorMap scale_map,
+    few_rows_kernel(Shape shape, BlockScales given, const __grid_constant__ ptx::TensorMap scale_map,
                     const __grid_constant__ ptx::TensorMap a_map,
-                    const __grid_constant__ ptx::TensorMap b_map) {
+                    const __grid_constant__ ptx::TensorMap b_map,
+                    const __grid_constant__ ptx::TensorMap d_map) {
   using Blocks = LaneScales<T::kN>;
   auto& shared = ptx::dynamic_shared<FewRowsShared<V>>();
   auto& ring = shared.ring;
@@ -72,7 +98,7 @@ __global__ void __launch_bounds__(V::kThreads, T::kCtasPerSm)
     ptx::mbarrier_init(&shared.arrived, 1);
     ptx::fence_mbarrier_init_release_cluster();
     if constexpr (V::kParts > 1) ptx::mbarrier_arrive_expect_tx(&shared.arrived, sizeof shared.partials);
-    for (const ptx::TensorMap* map : {&scale_map, &a_map, &b_map}) ptx::prefetch_tensormap(map);
+    for (const ptx::TensorMap* map : {&scale_map, &a_map, &b_map, &d_map}) ptx::prefetch_tensormap(map);
   }
   __syncthreads();
   if constexpr (V::kParts > 1) ptx::barrier_cluster_arrive();  // this CTA's barriers are initialised
@@ -137,26 +163,18 @@ __global__ void __launch_bounds__(V::kThreads, T::kCtasPerSm)
     ptx::mbarrier_wait_parity_cluster(&shared.arrived, 0, {"consumer", "arrived", 0, end - begin});
     // ANCHOR_END: exchange
   }
-  const int m = tile_row + thread_row;
 #pragma unroll
-  for (int unit = 0; unit < V::kUnits; ++unit) {
-    if (unit / V::kShare != rank) continue;
-    float* const four = &sums[4 * unit];
-    if constexpr (V::kParts > 1) {
-      const float4 more = ptx::ld_shared(&shared.partials[unit % V::kShare][thread]);
-      four[0] += more.x;
-      four[1] += more.y;
-      four[2] += more.z;
-      four[3] += more.w;
-    }
-    const int n = tile_column + unit * 8 + thread % 4 * 2;
-    if (n >= shape.n) continue;
-#pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      if (m + 8 * half >= shape.m) continue;
-      ptx::st_global(reinterpret_cast<std::uint32_t*>(d + offset(m + 8 * half, n, shape.n)),
-                     ptx::cvt_rn_bf16x2_f32(four[2 * half], four[2 * half + 1]));
-    }
+  for (int part = 0; part < V::kParts; ++part) {
+    if (part == rank) store_share<V>(&sums[part * V::kShare * 4], shared);
+  }
+  ptx::fence_proxy_async_shared_cta();
+  __syncwarp();  // the warp has written its 16 rows
+  if (thread % 32 == 0) {
+    const int rows = warp * 16;
+    ptx::cp_async_bulk_tensor_2d_store(&d_map, tile_column + rank * V::kShare * 8, tile_row + rows,
+                                       shared.d[rows]);
+    ptx::cp_async_bulk_commit_group();
+    ptx::cp_async_bulk_wait_group_read<0>();
   }
 }
 
@@ -202,9 +220,10 @@ Variant few_rows(const char* name, const char* summary) {
       with_block_scales<T>(name, summary, V::kStages), [](const Problem& problem) {
         const auto [m, n, k] = problem.shape;
         return std::tuple(problem.shape, BlockScales{problem.scales_b, problem.scales_b_pitch, n},
-                          static_cast<bf16*>(problem.d), block_scale_map(problem, T::kM),
-                          typed_map(problem.a, Type::kE4m3, m, k, T::kM),
-                          typed_map(problem.b, Type::kE4m3, n, k, T::kN));
+                          block_scale_map(problem, T::kM), typed_map(problem.a, Type::kE4m3, m, k, T::kM),
+                          typed_map(problem.b, Type::kE4m3, n, k, T::kN),
+                          ptx::make_tensor_map(ptx::matrix_spec(static_cast<const bf16*>(problem.d), m, n, 16,
+                                                                V::kShare * 8, ptx::Swizzle::kNone)));
       });
 }
 

@@ -240,17 +240,15 @@ using enum Store;
 inline const std::vector<Variant>& tiles() {
   static const std::vector<Variant> all{
       variant<Built<128, 256, 3, kWhole>>("128x256_whole", "D leaves at once, three stages"),
-      variant<Built<128, 256, 4, kTwoBuffers>>("128x256", "step 44's tile, two parts in a k-tile"),
-      variant<Built<128, 256, 3, kWhole, Phase::kOut>>("128x256_whole_turns", "in turns"),
-      variant<Built<128, 256, 4, kTwoBuffers, Phase::kOut>>("128x256_turns", "in turns"),
+      variant<Built<128, 256, 4, kTwoBuffers>>("128x256", "D leaves through two buffers, four stages"),
       variant<Built<128, 192, 4, kWhole, Phase::kOut>>("128x192", "one part in a k-tile, in turns"),
-      variant<Built<128, 192, 4, kWhole>>("128x192_any", "the same in any order"),
+      variant<Built<128, 192, 4, kWhole>>("128x192_any", "the same without turns"),
       variant<Built<128, 128, 5, kWhole, Phase::kOut>>("128x128", "one part in a k-tile, in turns"),
       variant<FewRows<128, 112, 2, 6>>("128x112_k2", "few rows, K is cut in a cluster"),
-      variant<FewRows<128, 56, 1, 9>>("128x56", "few rows, all of K"),
+      variant<FewRows<128, 64, 1, 8>>("128x64", "few rows, all of K"),
+      variant<FewRows<128, 64, 2, 3>>("128x64_k2", "few rows, two CTAs on an SM"),
       variant<FewRows<64, 112, 1, 9>>("64x112", "64 rows, all of K"),
       variant<FewRows<64, 112, 2, 9>>("64x112_k2", "64 rows, K is cut in a cluster"),
-      variant<FewRows<64, 96, 2, 10>>("64x96_k2", "the same for narrower D"),
       variant<FewRows<64, 64, 2, 12>>("64x64_k2", "the same for narrower D"),
       variant<FewRows<64, 48, 2, 12>>("64x48_k2", "the same for narrower D"),
       variant<FewRows<64, 32, 2, 12>>("64x32_k2", "the same for narrower D")};
