@@ -35,7 +35,7 @@ double idle_share(const gemm::Variant& variant, const gemm::Shape& shape) {
 
 }  // namespace
 
-TEST_CASE("every tile is exact at every kind of edge", "[device]") {
+TEST_CASE("every tile is exact at every kind of edge", "[device][slow]") {
   if (skip_where_step_cannot_run()) return;
   // Odd rows, M < N, one tile, one tile and a bit, a single block of K, a block that is only begun.
   for (const gemm::Shape& shape : {gemm::Shape{1, 16, 16}, {127, 256, 80}, {257, 272, 144}, {40, 528, 272}}) {
@@ -78,7 +78,7 @@ TEST_CASE("random scales and numbers stay inside the bound, and identity and ara
   }
 }
 
-TEST_CASE("D does not depend on the schedule, whichever way it leaves", "[emulator]") {
+TEST_CASE("D does not depend on the schedule, whichever way it leaves", "[emulator][slow]") {
   if (skip_without_emulator()) return;
   for (const char* name : {"128x256_whole", "128x192", "128x112_k2", "64x32_k2"}) {
     INFO(name);
