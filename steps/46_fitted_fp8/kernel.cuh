@@ -107,13 +107,11 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
     ring.consumer_wait(read, k_tile);
     read_row_scales(scales_a, &shared.scales_a[read.stage][thread_row]);
   };
-  // ANCHOR: issue_part
   const auto issue = [&](int part, int stage) {
     order.wait();
     issue_part(accumulators, ring.stage[stage], row, part * kColumns);
     order.pass();
   };
-  // ANCHOR_END: issue_part
   const auto issue_next = [&] { issue(0, read.stage); };
 
   // Lesson: the loop begins in the middle of a k-tile's work, when its first part is being multiplied. Each
