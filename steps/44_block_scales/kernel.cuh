@@ -168,9 +168,11 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
 #pragma unroll
         for (int part = 0; part < kParts; ++part) {
           const int column = part / kTimes * kColumns;
+          // ANCHOR: issue
           order.wait();
           issue_part<V::kDepth>(accumulators, ring.stage[at.stage], row, column, part % kTimes * V::kDepth);
           order.pass();
+          // ANCHOR_END: issue
           float scales[Blocks::kBlocks][2];
           scale_part<kColumns, Blocks>(scales, scales_a, column, [&](int block) {
             if constexpr (kInLanes)

@@ -8,7 +8,6 @@
 #include "gemm/pipeline/ring.cuh"
 #include "gemm/pipeline/subtile_ring.cuh"
 #include "gemm/problem/gemm.h"
-#include "gemm/problem/problem.h"
 #include "gemm/problem/types.h"
 #include "gemm/schedule/raster.h"
 #include "gemm/tile/byte_tile.cuh"
@@ -30,20 +29,6 @@ struct Shared {
   alignas(1024) unsigned char d[T::kWarpgroups][2][64][kRowBytes];  // [warpgroup][buffer][m], swizzled
   [[no_unique_address]] alignas(16) ScalesB scales_b;               // [stage][k / 128 % 4]
 };
-
-/// The map of the scales of A's blocks, read in boxes of `rows` rows and one block of K. What lies past M is
-/// no part of the tensor, so TMA fills it with zeros: those rows are multiplied by zeros.
-inline ptx::TensorMap block_scale_map(const Problem& problem, int rows) {
-  ptx::TensorMapSpec spec;
-  spec.base = problem.scales_a;
-  spec.element = ptx::TensorElement::kFloat32;
-  spec.rank = 2;
-  spec.extent = {static_cast<std::uint64_t>(problem.shape.m),
-                 static_cast<std::uint64_t>(ceil_div(problem.shape.k, kScaleBlock))};
-  spec.stride_bytes = {0, static_cast<std::uint64_t>(problem.scales_a_pitch) * sizeof(float)};
-  spec.box = {static_cast<std::uint32_t>(rows), 1};
-  return ptx::make_tensor_map(spec);
-}
 
 // Lesson: the scales travel with what they scale. A's are M-major, so those of a tile's rows and one block of
 // K are contiguous: a third copy into the stage, and its bytes count at the same full barrier. Where the

@@ -18,6 +18,7 @@ ELECTIVES = {
     "43": (["43:128x256"], "plain"),
     "44": (["44:128x256", "44:128x192", "44:128x128", "44:64x64", "44:64x56"], "plain"),
     "45": (["45:int4_16_cluster", "45:int4_64_cluster", "45:int4_128", "45:int4_256"], "few_rows"),
+    "46": (["46"], "plain"),
     "50": (["50:2_rows", "50:1_row", "50:split_k"], "one_row"),
     "51": (["51:pdl_prefetch", "51:graph"], "chain"),
     "52": (["52:speculation"], "grouped"),

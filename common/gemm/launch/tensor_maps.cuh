@@ -52,13 +52,29 @@ auto with_operand_maps(const Gemm& gemm, const First&... first) {
 
 /// The map of a dense matrix, read or written in boxes of box_rows rows of 128 bytes, swizzled (step 42).
 /// Where two elements share a byte (step 78), it counts bytes.
-inline ptx::TensorMap typed_map(const void* matrix, Type type, int rows, int columns, int box_rows) {
+inline ptx::TensorMap typed_map(const void* matrix, Type type, int rows, int columns, int box_rows,
+                                ptx::L2Promotion promotion = ptx::L2Promotion::k128B) {
   const bool packed = bits_of(type) == 4;
   const int size = packed ? 1 : bytes_of(type);
   if (packed) columns /= 2;
   auto spec = ptx::matrix_spec(matrix, rows, columns, box_rows, kRowBytes / size, ptx::Swizzle::k128B);
   spec.element = tensor_element(type);
+  spec.l2_promotion = promotion;
   spec.stride_bytes[1] = static_cast<std::uint64_t>(columns) * static_cast<std::uint64_t>(size);
+  return ptx::make_tensor_map(spec);
+}
+
+/// The map of the scales of A's blocks (step 44), read in boxes of `rows` rows and one block of K. What lies
+/// past M is no part of the tensor, so TMA fills it with zeros: those rows are multiplied by zeros.
+inline ptx::TensorMap block_scale_map(const Problem& problem, int rows) {
+  ptx::TensorMapSpec spec;
+  spec.base = problem.scales_a;
+  spec.element = ptx::TensorElement::kFloat32;
+  spec.rank = 2;
+  spec.extent = {static_cast<std::uint64_t>(problem.shape.m),
+                 static_cast<std::uint64_t>(ceil_div(problem.shape.k, kScaleBlock))};
+  spec.stride_bytes = {0, static_cast<std::uint64_t>(problem.scales_a_pitch) * sizeof(float)};
+  spec.box = {static_cast<std::uint32_t>(rows), 1};
   return ptx::make_tensor_map(spec);
 }
 
