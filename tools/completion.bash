@@ -99,6 +99,7 @@ _gemm_steps_words() {
   case $tool in
     run) _gemm_steps_steps "$typed" ;;
     compare) _gemm_steps_steps "$typed" && echo all ;;
+    rivals) (($# == 0)) || _gemm_steps_steps "$typed" ;; # the first is a folder
     profile) (($# > 0)) || _gemm_steps_steps "$typed" ;;
     diff-steps) (($# > 1)) || _gemm_steps_steps "$typed" ;;
     sass)
@@ -180,6 +181,9 @@ _gemm_steps() {
     if [[ $flag == --variant && $typed == *,* ]]; then prefix=${typed%,*},; fi
   elif [ -n "$prefix" ]; then
     candidates=$(_gemm_steps_variants "${prefix%:}")
+  elif [[ $tool == rivals && ${#plain[@]} == 0 && $typed != -* ]]; then
+    compopt -o default 2>/dev/null
+    return
   elif [[ $typed == -* ]]; then
     candidates=$(_gemm_steps_flags_of "$tool" "${plain[@]}")
   else

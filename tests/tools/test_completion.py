@@ -53,6 +53,8 @@ class Completion(SandboxTest):
         self.assert_offered("tools/run sh", "shared_tile")
         self.assert_offered("tools/run 9")
         self.assert_offered("tools/compare 01 ", *steps, "all")
+        self.assert_offered("tools/rivals ~/DeepGEMM ", *steps)
+        self.assert_offered("tools/rivals ")  # any folder: bash's own completion
         self.assert_offered("tools/sass ", *steps, "diff", "check", "update")
         self.assert_offered("tools/diff-steps 01 02 ")
         self.assert_offered("tools/profile ", *steps)
@@ -77,6 +79,7 @@ class Completion(SandboxTest):
         self.assert_offered("tools/tables.py --", "--check", "--help", "--list")
         self.assert_offered("tools/sass 02 --f", "--full")
         self.assert_offered("tools/sweep --t", "--tile")
+        self.assert_offered("tools/rivals ~/DeepGEMM --s", "--seconds", "--seed", "--sms")
         self.assert_offered("tools/emulate x.cu --se", "--seed", "--seeds", "--seconds")
         self.assert_offered("tools/emulate x.cu --st", "--strict")
         self.assert_offered("tools/play tma_swizzle --r", "--rows", "--row-bytes")
