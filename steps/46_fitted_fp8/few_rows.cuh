@@ -54,9 +54,9 @@ struct FewRowsShared {
 };
 
 /// Adds the other CTA's partials to a thread's share of sums, where there are any, and writes it in bf16 to
-/// its warp's 16 rows of the buffer.
-template <typename V>
-__device__ __forceinline__ void store_share(const float* sums, FewRowsShared<V>& shared) {
+/// its warp's 16 rows of the buffer. `part`: which share.
+template <typename V, int kSums>
+__device__ __forceinline__ void store_share(const float (&sums)[kSums], int part, FewRowsShared<V>& shared) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int row = warp_index() * 16 + lane % 16;
   std::uint32_t pairs[V::kShare][2];  // [unit][half]: two neighbours of the thread's upper and lower row
@@ -64,8 +64,9 @@ __device__ __forceinline__ void store_share(const float* sums, FewRowsShared<V>&
   for (int unit = 0; unit < V::kShare; ++unit) {
     float4 more = make_float4(0, 0, 0, 0);
     if constexpr (V::kParts > 1) more = ptx::ld_shared(&shared.partials[unit][threadIdx.x]);
-    pairs[unit][0] = ptx::cvt_rn_bf16x2_f32(sums[4 * unit] + more.x, sums[4 * unit + 1] + more.y);
-    pairs[unit][1] = ptx::cvt_rn_bf16x2_f32(sums[4 * unit + 2] + more.z, sums[4 * unit + 3] + more.w);
+    const int first = (part * V::kShare + unit) * 4;
+    pairs[unit][0] = ptx::cvt_rn_bf16x2_f32(sums[first] + more.x, sums[first + 1] + more.y);
+    pairs[unit][1] = ptx::cvt_rn_bf16x2_f32(sums[first + 2] + more.z, sums[first + 3] + more.w);
   }
 #pragma unroll
   for (int unit = 0; unit + 1 < V::kShare; unit += 2) {
@@ -165,7 +166,7 @@ __global__ void __launch_bounds__(V::kThreads, T::kCtasPerSm)
   }
 #pragma unroll
   for (int part = 0; part < V::kParts; ++part) {
-    if (part == rank) store_share<V>(&sums[part * V::kShare * 4], shared);
+    if (part == rank) store_share<V>(sums, part, shared);
   }
   ptx::fence_proxy_async_shared_cta();
   __syncwarp();  // the warp has written its 16 rows

@@ -2,7 +2,6 @@
 // directly after a promotion.
 #pragma once
 
-#include <cstdint>
 #include <tuple>
 #include <vector>
 
@@ -23,6 +22,7 @@
 #include "gemm/schedule/raster.h"
 #include "gemm/tile/byte_tile.cuh"
 #include "gemm/tile/wgmma_tile.cuh"
+#include "load_scales.cuh"
 #include "ptx/core.cuh"
 #include "ptx/elect.cuh"
 #include "ptx/fence.cuh"
@@ -34,39 +34,6 @@
 #include "whole_store.cuh"
 
 namespace gemm::step_46 {
-
-/// How D leaves: through two buffers for each warpgroup, or through buffers for the whole tile.
-enum class Store { kTwoBuffers, kWhole };
-
-/// What a variant is built of.
-template <int kM, int kN, int kRingStages, Store kStoreAs, Phase kOrder = Phase::kAny>
-struct Built {
-  using T = ByteTiling<kM, kN, 2>;  // a k-tile is 128 bytes of K
-  static constexpr int kStages = kRingStages;
-  static constexpr Store kStore = kStoreAs;
-  static constexpr Phase kPhase = kOrder;
-  static constexpr int kBuffers = kStore == Store::kWhole ? kN / 64 : 2;
-};
-
-template <typename V, typename T = typename V::T>
-struct Shared {
-  Ring<T, V::kStages> ring;
-  alignas(128) float scales_a[V::kStages][T::kM];                             // [stage][m]
-  alignas(1024) unsigned char d[T::kWarpgroups][V::kBuffers][64][kRowBytes];  // [warpgroup][buffer][m]
-};
-
-/// A's scales of a k-tile: the third copy into its stage.
-template <typename V>
-struct LoadScales {
-  static constexpr std::uint32_t kBytes = 4 * V::T::kM;
-  Shared<V>& shared;
-  const ptx::TensorMap* scale_map;
-
-  __device__ __forceinline__ void operator()(int stage, const TilePosition& tile, int k_tile) const {
-    ptx::cp_async_bulk_tensor_2d(shared.scales_a[stage], scale_map, tile.m * V::T::kM, k_tile,
-                                 &shared.ring.full[stage]);
-  }
-};
 
 template <typename V, typename T = typename V::T>
 __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)

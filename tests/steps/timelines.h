@@ -13,9 +13,11 @@ constexpr int kAllCtas = 64;
 
 /// The first variant that stands for no other one (a tile that is chosen may be wider than the shape), and
 /// whose instructions the model knows: not those of step 45 for few rows, which pass partials on by st.async.
+/// In step 46, it is one that begins a tile when the one before is stored: a timeline counts tiles by stores.
 inline const gemm::Variant& traced_variant(const gemm::Step& step) {
   return *std::find_if(step.variants.begin(), step.variants.end(), [&](const gemm::Variant& one) {
-    return one.choose == nullptr && (!step.name.starts_with("45_") || one.name == "int4_256");
+    return one.choose == nullptr && (!step.name.starts_with("45_") || one.name == "int4_256") &&
+           (!step.name.starts_with("46_") || one.name == "128x256");
   });
 }
 

@@ -59,9 +59,9 @@ TEST_CASE("every k-tile is multiplied exactly once by every role that multiplies
       CHECK(k_tiles.rbegin()->first == kTiles - 1);
       // A wait may come between two multiplications of one k-tile with mma.sync (step 07).
       if (step.unit >= gemm::MathUnit::kWgmma) {
-        // Step 41 waits for each slab; steps 43 to 45 multiply a k-tile in two parts.
+        // Step 41 waits for each slab; steps 43 to 46 multiply a k-tile in two parts.
         const std::string number = step.name.substr(0, 2);
-        const int groups = number == "41" ? 4 : number >= "43" && number <= "45" ? 2 : 1;
+        const int groups = number == "41" ? 4 : number >= "43" && number <= "46" ? 2 : 1;
         for (const auto& [k_tile, count] : k_tiles) CHECK(count == groups);
       }
       CHECK(stores[tile] >= 1);

@@ -72,6 +72,7 @@ MOVED = [
     ("19_work_queue", "pipeline/work_queue.cuh", ["struct PackedState", "struct alignas(8) QueuedMainloop"]),
     ("20_l2_lockstep", "pipeline/lockstep.cuh", ["struct LockstepPlan", "void leave("]),
     ("43_promotion", "pipeline/issue_order.cuh", ["enum class Phase", "struct IssueOrder"]),
+    ("44_block_scales", "pipeline/scaled_parts.cuh", ["void promote"]),
 ]
 
 

@@ -1,0 +1,49 @@
+// What the variants of step 46 for many rows are built of, and what goes into a stage beside A and B.
+#pragma once
+
+#include <cstdint>
+
+#include "gemm/pipeline/issue_order.cuh"
+#include "gemm/pipeline/ring.cuh"
+#include "gemm/schedule/raster.h"
+#include "gemm/tile/byte_tile.cuh"
+#include "ptx/core.cuh"
+#include "ptx/tensor_map.h"
+#include "ptx/tma.cuh"
+
+namespace gemm::step_46 {
+
+/// How D leaves: through two buffers for each warpgroup, or through buffers for the whole tile.
+enum class Store { kTwoBuffers, kWhole };
+
+/// What a variant is built of.
+template <int kM, int kN, int kRingStages, Store kStoreAs, Phase kOrder = Phase::kAny>
+struct Built {
+  using T = ByteTiling<kM, kN, 2>;  // a k-tile is 128 bytes of K
+  static constexpr int kStages = kRingStages;
+  static constexpr Store kStore = kStoreAs;
+  static constexpr Phase kPhase = kOrder;
+  static constexpr int kBuffers = kStore == Store::kWhole ? kN / 64 : 2;
+};
+
+template <typename V, typename T = typename V::T>
+struct Shared {
+  Ring<T, V::kStages> ring;
+  alignas(128) float scales_a[V::kStages][T::kM];                             // [stage][m]
+  alignas(1024) unsigned char d[T::kWarpgroups][V::kBuffers][64][kRowBytes];  // [warpgroup][buffer][m]
+};
+
+/// A's scales of a k-tile: the third copy into its stage.
+template <typename V>
+struct LoadScales {
+  static constexpr std::uint32_t kBytes = 4 * V::T::kM;
+  Shared<V>& shared;
+  const ptx::TensorMap* scale_map;
+
+  __device__ __forceinline__ void operator()(int stage, const TilePosition& tile, int k_tile) const {
+    ptx::cp_async_bulk_tensor_2d(shared.scales_a[stage], scale_map, tile.m * V::T::kM, k_tile,
+                                 &shared.ring.full[stage]);
+  }
+};
+
+}  // namespace gemm::step_46
