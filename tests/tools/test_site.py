@@ -274,6 +274,9 @@ class InChromium(BrowserTest):
         for root in self.roots:
             with self.subTest(root=root[:4]):
                 self.browser.open(f"{root}/steps/11_mbarrier_ring/index.html")
+                # A diagram is drawn when it is near.
+                self.assertIsNone(self.browser.value("document.querySelector('div.mermaid')"))
+                self.browser.value("document.querySelector('pre.mermaid').scrollIntoView()")
                 self.assertTrue(self.browser.wait_for("document.querySelector('div.mermaid')?.offsetHeight > 100"))
                 self.assertIn("mbarrier", self.found("expect-tx"))
                 self.browser.open(f"{root}/index.html")
