@@ -113,8 +113,11 @@ else()
       set_source_files_properties("${GEMM_UNITS_DIR}/emulator_${folder}.cpp" PROPERTIES COMPILE_OPTIONS -O1)
     endforeach()
   endif()
-  if(EMSCRIPTEN)  # fibers end with an exception
+  if(EMSCRIPTEN)  # fibers end with an exception, and what is not hot must be small: a page fetches it
     set_source_files_properties("${GEMM_UNITS_DIR}/emulator_wasm.cpp" PROPERTIES COMPILE_OPTIONS -fexceptions)
+    foreach(unit IN ITEMS emulator_report emulator_timeline emulator_ledger emulator_explore harness_base harness_verify)
+      set_source_files_properties("${GEMM_UNITS_DIR}/${unit}.cpp" PROPERTIES COMPILE_OPTIONS -Oz)
+    endforeach()
   else()
     target_link_libraries(gemm_backend PUBLIC Boost::context ${CMAKE_DL_LIBS})
   endif()

@@ -13,6 +13,10 @@ import accessibility
 import chromium
 from sandbox import ROOT
 
+sys.path.insert(0, str(ROOT / "tools/figures"))
+import packed_json  # noqa: E402 (the path comes first)
+import record_reports  # noqa: E402
+
 BUILD = pathlib.Path(os.environ.get("GEMM_STEPS_BUILD", ROOT / "build/emulator"))
 EXAMPLE = "tests/own_kernel/inline_ptx/ring.cu"
 
@@ -111,6 +115,15 @@ class HtmlReport(unittest.TestCase):
                 self.assertTrue(any("ptx::wgmma_fence();" in line for line in shown.named.values()), shown.named)
                 self.assertTrue(any("steps/11_mbarrier_ring/kernel.cuh" in row for row in shown.rows))
                 self.assertIn("convergence", shown.rows[-1])
+
+    def test_committed_reports_are_what_the_commands_write(self):
+        def run(words):
+            program = self.folder / words[-1]
+            done = self.run_tool("tools/own_kernel/emulate-cc", words[1], "-o", program, "--name", words[1], "--kit", BUILD / "emulate/kit", *words[2:])
+            self.assertEqual(done.returncode, 0, done.stderr)
+            return [program]
+
+        self.assertTrue(record_reports.recorded(run) == packed_json.read(ROOT / record_reports.REPORTS), "tools/figures/record_reports.py records them anew")
 
     def test_a_file_that_cannot_be_written_is_refused_before_the_run(self):
         there = self.folder / "there.html"

@@ -1,8 +1,8 @@
 """The emulator in the site's pages: modules of WebAssembly say what the same program says that is compiled for this processor.
 
 Each test builds the modules that it needs (preset emulator-wasm). Without Emscripten, which 'tools/site --emulator' installs, all are
-skipped: a test installs nothing. Compiling the emulator for a page takes minutes, so these tests belong to the long tier; the
-site's workflow runs them too.
+skipped: a test installs nothing. Compiling the emulator for a page takes minutes, so only the comparison of three modules belongs to
+tools/test --all. The others belong to the long tier; the site's workflow runs all of them.
 """
 import functools
 import gzip
@@ -91,7 +91,6 @@ class ModulesTest(unittest.TestCase):
             self.assertEqual(done.returncode, 0, (done.stdout + done.stderr)[-4000:])
 
 
-
 class PageModules(ModulesTest):
     def compare(self, number, schedules):
         about = native(number)
@@ -112,7 +111,7 @@ class PageModules(ModulesTest):
                     if kernel["name"] == "right" and number != "04":  # timelines begin with step 05
                         self.assertIn('"traceEvents"', here["timeline"])
 
-    def test_long_modules_say_what_programs_for_this_processor_say(self):
+    def test_modules_say_what_programs_for_this_processor_say(self):
         self.build(*STEPS)
         for number in STEPS:
             self.compare(number, SCHEDULES[:1])

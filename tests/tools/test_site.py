@@ -133,6 +133,17 @@ class Content(SiteTest):
             counted += len(wanted)
         self.assertGreater(counted, 150)
 
+    def test_commands_that_write_a_report_as_a_page_lead_to_it(self):
+        for page, root, names in (("docs/emulator/debugging-a-hang", "../..", ("hang", "race")), ("docs/start", "..", ("race",))):
+            shown = re.findall(r'href="(\S+/reports/\w+\.html)"', read(f"{page}.html"))
+            self.assertEqual(shown, [f"{root}/reports/{name}.html" for name in names])
+        source = (ROOT / "tests/own_kernel/tma_ring.cu").read_text(encoding="utf-8").split("\n")
+        for name, rule, part in (("hang", "deadlock", "wait(&shared.empty"), ("race", "load-overwrites", "load(shared, fill.stage")):
+            text = read(f"reports/{name}.html")
+            self.assertIn(f"<h1>{rule}</h1>", text)
+            named = {int(number): html.unescape(line) for number, line in re.findall(r'<div class="line named[^>]*><span>(\d+)</span>(.*?) <b>', text)}
+            self.assertTrue(any(part in line and line == source[number - 1] for number, line in named.items()), named)
+
     def test_the_index_of_the_search(self):
         index = json.loads(read("search.json"))["items"]
         for words, place in (("expect-tx", "docs/mbarriers.html"), ("EVT", "docs/from-here.html")):
@@ -216,7 +227,7 @@ class InChromium(BrowserTest):
     """Some pages of each kind, over the net and as files, on a telephone and on a desk."""
 
     PLACES = ("index.html", "docs/start.html", "steps/11_mbarrier_ring/index.html", "steps/11_mbarrier_ring/kernel.cuh.html", "docs/results.html",
-              "steps/08_wgmma/sass.txt.html")
+              "steps/08_wgmma/sass.txt.html", "reports/hang.html", "reports/race.html")
 
     def found(self, words):
         """Where the first results of the search lead."""
@@ -263,6 +274,9 @@ class InChromium(BrowserTest):
         for root in self.roots:
             with self.subTest(root=root[:4]):
                 self.browser.open(f"{root}/steps/11_mbarrier_ring/index.html")
+                # A diagram is drawn when it is near.
+                self.assertIsNone(self.browser.value("document.querySelector('div.mermaid')"))
+                self.browser.value("document.querySelector('pre.mermaid').scrollIntoView()")
                 self.assertTrue(self.browser.wait_for("document.querySelector('div.mermaid')?.offsetHeight > 100"))
                 self.assertIn("mbarrier", self.found("expect-tx"))
                 self.browser.open(f"{root}/index.html")

@@ -93,10 +93,10 @@ def condensed(text):
         if "wait" in event["event"] and "phase" in event:
             key = tuple(event.get(name) for name in ("cta", "event", "barrier", "phase", "where"))
             if key in waits:
-                waits[key]["threads"] += 1
+                waits[key]["threads"] += event.get("threads", 1)
                 continue
             waits[key] = event
-        event["threads"] = 1
+        event.setdefault("threads", 1)
         if "barrier" in event:
             event["barrier"] = re.sub(r"^mbarrier (\S+\[\d+\]|\S+) \(.*", r"\1", event["barrier"]).removeprefix("mbarrier ")
         events.append(event)

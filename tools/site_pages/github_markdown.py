@@ -2,12 +2,13 @@
 
 Zensical's own Markdown has other rules for lists, anchors and HTML. markdown-it-py follows CommonMark and GitHub's additions to it,
 so that pages need no second form. What the site adds is computed here: links to the site's places, links from excerpts to their
-lines, and links to exercises.
+lines, links to exercises, and links to the pages that commands write.
 """
 import html
 import re
 
 import living_figures
+import report_examples
 import repository
 import site_sources
 from latex2mathml.converter import convert as mathml
@@ -124,6 +125,7 @@ def render(page, text):
     tokens = MARKDOWN.parse(text)
     link_excerpts(page, tokens)
     living_figures.mark(page, tokens)
+    report_examples.link(page, tokens)
     link_inline(page, tokens)
     contents = name_headings(tokens)
     return MARKDOWN.renderer.render(tokens, MARKDOWN.options, {}), contents

@@ -5,6 +5,7 @@
 #include <bit>
 #include <cstdlib>
 #include <optional>
+#include <tuple>
 
 #include "emulator/ledger/record.h"
 #include "emulator/machine/machine.h"
@@ -419,7 +420,10 @@ std::vector<LedgerRole> roles_of(const LedgerRecord& record, const std::vector<R
                                  std::uint64_t number) {
   struct Behaviour {
     std::set<std::string> waits, arrives, issues;
-    auto operator<=>(const Behaviour&) const = default;  // NOLINT(modernize-use-nullptr)
+    // Not a defaulted <=>, which std::set does not have in Emscripten 3.1.6.
+    bool operator<(const Behaviour& other) const {
+      return std::tie(waits, arrives, issues) < std::tie(other.waits, other.arrives, other.issues);
+    }
   };
   std::map<int, Behaviour> warps;
   for (std::size_t i = 0; i < all_rows.size(); ++i) {

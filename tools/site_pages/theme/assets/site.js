@@ -8,3 +8,13 @@ for (const button of document.querySelectorAll(".sass-switch")) {
     button.textContent = open ? "Close all" : "Open all";
   });
 }
+
+// Code and tables that are wider than the page scroll by keys, too.
+const reach = () => {
+  for (const one of document.querySelectorAll("pre > code, .md-typeset__scrollwrap, .source")) {
+    if (one.scrollWidth > one.clientWidth) one.tabIndex = 0;
+    else one.removeAttribute("tabindex");
+  }
+};
+addEventListener("load", reach);
+addEventListener("resize", reach);
