@@ -30,6 +30,7 @@ def panel(drawing, data, order, left, top):
     y0 = top + LABELS - 6
     drawing.rect(left, y0, columns * width, rows * height, WHITE, stroke=GRID)
     waves = {divmod(tile, columns): index // data["sms"] for index, tile in enumerate(order["tiles"])}
+    bars = {}  # colour: [(x, y, width, height)]
     for row in range(rows):
         column = 0
         while column < columns:  # neighbours of one wave are one rectangle
@@ -37,8 +38,10 @@ def panel(drawing, data, order, left, top):
             while column < columns and waves.get((row, column)) == wave:
                 column += 1
             if wave is not None:
-                drawing.rect(left + begin * width, y0 + row * height, (column - begin) * width, height,
-                             WAVES[min(wave, len(WAVES) - 1)])
+                bars.setdefault(WAVES[min(wave, len(WAVES) - 1)], []).append(
+                    (left + begin * width, y0 + row * height, (column - begin) * width, height))
+    for color, boxes in bars.items():
+        drawing.bars(boxes, color)
     points = [(left + (tile % columns + 0.5) * width, y0 + (tile // columns + 0.5) * height)
               for tile in order["tiles"][:data["sms"]]]
     drawing.polyline(points, INK, width=1)
