@@ -11,7 +11,7 @@ import records
 import tables
 from record_rules import rounds_of
 
-DIGITS = 8  # more than a clock has, and more than the checks of a record allow to be lost
+DIGITS = 7  # as many as the time of an event has
 
 
 def _make_all(path):
