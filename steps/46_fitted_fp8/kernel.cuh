@@ -210,8 +210,6 @@ inline const std::vector<Variant>& tiles() {
       variant<Built<128, 192, 4, kWhole>>("128x192_any", "the same without turns"),
       variant<Built<128, 128, 5, kWhole, Phase::kOut>>("128x128", "one part in a k-tile, in turns"),
       variant<FewRows<128, 112, 2, 6>>("128x112_k2", "few rows, K is cut in a cluster"),
-      variant<FewRows<128, 64, 1, 8>>("128x64", "few rows, all of K"),
-      variant<FewRows<128, 64, 2, 3>>("128x64_k2", "few rows, two CTAs on an SM"),
       variant<FewRows<64, 112, 1, 9>>("64x112", "64 rows, all of K"),
       variant<FewRows<64, 112, 2, 9>>("64x112_k2", "64 rows, K is cut in a cluster"),
       variant<FewRows<64, 64, 2, 12>>("64x64_k2", "the same for narrower D"),

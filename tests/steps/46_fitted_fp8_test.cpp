@@ -149,6 +149,9 @@ TEST_CASE("auto runs the tile whose limit is the lowest", "[emulator]") {
     }
   }
   CHECK(met.size() > 2);  // otherwise this shows little
+  harness::control_emulator({.sm_count = 2});
+  CHECK(automatic.choose({512, 512, 1024}).variant == "128x256");
+  CHECK(automatic.choose({512, 512, 1040}).variant == "128x256_whole");
   harness::control_emulator({});
 }
 
