@@ -31,8 +31,8 @@ __global__ void __launch_bounds__(kStoreThreads) store_kernel(uint4* to) {
     to[blockIdx.x * kVectors + i] = uint4{0, 1, 2, 3};
 }
 
-/// One launch between two events, on all SMs. `queued`: behind a kernel that waits until the host has enqueued
-/// it, as in the harness's rounds; otherwise the first work after an idle gap.
+/// One launch between two events, on all SMs. `queued`: behind a kernel that waits until the host has
+/// enqueued it, as in the harness's rounds; otherwise the first work after an idle gap.
 Probe launch_probe(const Bench& bench, bool stores, bool queued) {
   return {.figures = {{.name = "launch.between_events",
                        .unit = "us",
