@@ -332,7 +332,8 @@ class Accessible(BrowserTest):
                 self.assertEqual(accessibility.findings(self.browser, self.axe), [])
 
     def test_the_emulator_in_a_page(self):
-        place = next((f"{step.relative_to(SITE)}" for step in sorted(SITE.glob("steps/*/index.html")) if 'class="emulator"' in step.read_text(encoding="utf-8")), None)
+        found = [f"{step.relative_to(SITE)}" for step in sorted(SITE.glob("steps/*/index.html")) if 'class="emulator"' in step.read_text(encoding="utf-8")]
+        place = next((one for one in found if one.startswith("steps/11_")), found[0] if found else None)  # has barriers
         if not place:
             self.skipTest("the site was built without the emulator; tools/site --emulator builds it")
         for width, colours in self.VIEWS:
@@ -345,6 +346,7 @@ class Accessible(BrowserTest):
                 self.browser.value("document.querySelector('.emulator form').requestSubmit()")
                 self.assertTrue(self.browser.wait_for("!document.querySelector('.emulator [type=submit]').disabled", seconds=180))
                 self.assertEqual(accessibility.findings(self.browser, self.axe), [])
+                self.assertLessEqual(self.browser.value("document.documentElement.scrollWidth - innerWidth"), 0)
 
 
 if __name__ == "__main__":
