@@ -33,7 +33,7 @@ def recorded(run=lambda words: words):
             path = pathlib.Path(folder) / "data.json"
             _, file, _, name, *_ = command.split()
             words = [*run(command.split()[:-2]), "--html-data", str(path)]
-            known = {**os.environ, "EMULATE_FILE": file, "EMULATE_COMMAND": json.dumps(["tools/emulate", file, f"-D{name}"])}  # as tools/emulate tells it
+            known = {**os.environ, "EMULATE_FILE": file, "EMULATE_COMMAND": json.dumps(["tools/emulate", file, f"-D{name}"])}
             done = subprocess.run(words, cwd=ROOT, env=known, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
             if not path.is_file():
                 raise UserError(f"'{' '.join(words)}' failed: {(done.stderr.strip().splitlines() or ['no reason given'])[-1]}")

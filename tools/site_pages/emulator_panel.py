@@ -13,7 +13,8 @@ SCRIPTS = ROOT / "tools/site_pages/emulator"
 def files(step=None):
     """What the site has of the modules: of one step, or of all."""
     wasm = sorted(BUILD.glob(f"bin/page_{step[:2] if step else '[0-9][0-9]'}.wasm"))
-    found = [file for one in wasm for file in (one, one.with_suffix(".js"), one.with_suffix(".recorded.js")) if file.exists()]
+    modules = [[one, one.with_suffix(".js"), one.with_suffix(".recorded.js")] for one in wasm]
+    found = [file for module in modules if all(one.exists() for one in module) for file in module]  # one that is being built lacks some
     return found + ([] if step else script_files())
 
 
