@@ -33,10 +33,10 @@ inline double limit_clocks(const TileShape& tile, int parts, const Shape& shape,
 /// k-tiles to leave, at 48 bytes per clock, and its buffers are waited for: with few k-tiles, that is not
 /// hidden.
 inline const Variant& fitting(const std::vector<Variant>& tiles, const Shape& shape) {
-  constexpr int kFewElements = 1024;  // of K
+  constexpr int kShortK = 1024;
   const int sms = ptx::this_card().sms;
   const auto clocks = [&](const Variant& tile) {
-    if (shape.k <= kFewElements && tile.name == "128x256_whole") return std::numeric_limits<double>::max();
+    if (shape.k <= kShortK && tile.name == "128x256_whole") return std::numeric_limits<double>::max();
     return limit_clocks(tile.tile, static_cast<int>(tile.launch_shape(shape).cluster.count()), shape, sms);
   };
   return *std::min_element(tiles.begin(), tiles.end(), [&](const Variant& one, const Variant& other) {
