@@ -29,9 +29,8 @@ inline double limit_clocks(const TileShape& tile, int parts, const Shape& shape,
 }
 // ANCHOR_END: limit
 
-/// The tile whose limit is the lowest; where two are equal, the first. A whole tile of 64 KB takes 1.3
-/// k-tiles to leave, at 48 bytes per clock, and its buffers are waited for: with few k-tiles, that is not
-/// hidden.
+/// The tile whose limit is the lowest; where two are equal, the first. 128x256_whole is slow at K = 512 and
+/// fast at K = 1536 (measured; the cause is not known), so it is left out where K is short.
 inline const Variant& fitting(const std::vector<Variant>& tiles, const Shape& shape) {
   constexpr int kShortK = 1024;
   const int sms = ptx::this_card().sms;
