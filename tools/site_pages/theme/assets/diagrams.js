@@ -1,5 +1,4 @@
-// The program that draws diagrams is larger than all else of a page, so it is fetched when the reader comes near one. Until then this
-// stands in for it: what the theme asks of `mermaid` waits.
+// The program that draws diagrams is large, so it is fetched when the reader comes near one. Until then this stands in for it.
 {
   const program = document.currentScript.dataset.program;
   let settings, fetched;

@@ -9,7 +9,7 @@ for (const button of document.querySelectorAll(".sass-switch")) {
   });
 }
 
-// Code and tables that are wider than the page scroll by keys, too.
+// What is wider than the page scrolls by keys, too.
 const reach = () => {
   for (const one of document.querySelectorAll("pre > code, .md-typeset__scrollwrap, .source")) {
     if (one.scrollWidth > one.clientWidth) one.tabIndex = 0;
