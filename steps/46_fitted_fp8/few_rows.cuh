@@ -50,7 +50,7 @@ struct FewRowsShared {
   alignas(128) float scales_a[V::kStages][T::kM];  // [stage][m]
   float4 partials[V::kReceived][T::kThreads];      // [unit][thread], the other CTA's
   alignas(128) bf16 d[T::kM][V::kShare * 8];       // [m][n], not swizzled
-  std::uint64_t arrived;                           // all partials are here; count 1, the thread that initialises it
+  std::uint64_t arrived;  // all partials are here; count 1, the thread that initialises it
 };
 
 /// Adds the other CTA's partials to a thread's share of sums, where there are any, and writes it in bf16 to

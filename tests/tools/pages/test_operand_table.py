@@ -43,7 +43,7 @@ def rows():
 def named(runs):
     """(step, variant) of each variant that the cell names; with "" for a step that it names without one."""
     found, step = [], None
-    for number, variant in re.findall(r"(?:\[?\b(4[0-5])\b(?:\]\([^)]*\))?:?)|`([a-z0-9_]+)`", runs):
+    for number, variant in re.findall(r"(?:\[?\b(4[0-6])\b(?:\]\([^)]*\))?:?)|`([a-z0-9_]+)`", runs):
         if number:
             step = number
             found.append((step, ""))
