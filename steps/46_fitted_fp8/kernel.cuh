@@ -5,6 +5,7 @@
 #include <tuple>
 #include <vector>
 
+#include "built.cuh"
 #include "choice.h"
 #include "few_rows.cuh"
 #include "gemm/epilogue/typed_store.cuh"
@@ -22,7 +23,6 @@
 #include "gemm/schedule/raster.h"
 #include "gemm/tile/byte_tile.cuh"
 #include "gemm/tile/wgmma_tile.cuh"
-#include "load_scales.cuh"
 #include "ptx/core.cuh"
 #include "ptx/elect.cuh"
 #include "ptx/fence.cuh"

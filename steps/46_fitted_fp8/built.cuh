@@ -1,4 +1,5 @@
-// What the variants of step 46 for many rows are built of, and what goes into a stage beside A and B.
+// What a variant of step 46 for many rows is built of: its tile, stages and store, what is in shared memory,
+// and the copy of scales into a stage.
 #pragma once
 
 #include <cstdint>
