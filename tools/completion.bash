@@ -77,7 +77,7 @@ _gemm_steps_value() {
     --mode) printf '%s\n' burst sustained both ;;
     --completion) printf '%s\n' random earliest latest ;;
     --elect) printf '%s\n' any lowest ;;
-    --suite) printf '%s\n' public deepgemm ;;
+    --suite) printf '%s\n' public deepgemm grid ;;
     --pattern) printf '%s\n' exact normal uniform identity arange ;;
     --bias) printf '%s\n' none column row ;;
     --activation) printf '%s\n' none relu leaky_relu gelu gelu_erf silu ;;

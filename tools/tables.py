@@ -16,6 +16,7 @@ NAME is
   choices      one row a shape: the variant that a step chose by shape, how it divides the work, its speed (value=, as for
                shapes; only=22 when the record has several such steps)
   population   what a race over random shapes adds up to: speed of the choice, of the fastest variant, and their difference
+  work         the speed of the choice in such a race by the work of a shape, also with the time of a launch taken off both sides
   bound        one row a shape: the least time by arithmetic, from bytes and from multiplications, and the highest speed
                relative to cuBLASLt that it allows
   counters     one row a contestant of one shape: what a profiler counted on the way from memory to the SMs, and the
@@ -72,6 +73,7 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "lib"))
 import program  # noqa: F401 (first, for Ctrl-C)
+import math
 import re
 
 import blocks
@@ -79,7 +81,7 @@ import kinds_of_numbers
 import roofline_record
 from blocks import markdown
 from numbers_of_records import joules, make_number, picojoules, significant
-from populations import WORST, bound, bounds, geometric_mean, population, summary
+from populations import LAUNCH_US, WORST, bound, bounds, by_work, geometric_mean, population, summary
 from program import UserError
 from record_rules import RIVAL, geometric_mean as mean_with_interval, identity, median_interval
 from records import (MODES, ROOT, default_shape, find_shape, load, load_record, mode_text, nearest, paired, pretty_name,
@@ -314,14 +316,27 @@ def population_table(record, path, options, document):
     values = population(record)
     rows = []
     for key, what in (("speed", "chosen by the model: speed / cuBLASLt best"),
+                      ("tuned", "chosen with `--autotune`: speed / cuBLASLt best"),
                       ("off_sectors", "the same where K or N is an odd multiple of 8"),
                       ("best", "the fastest variant: speed / cuBLASLt best"),
                       ("regret", "time of the choice / time of the fastest variant")):
         if values[key]:
             found = summary(values[key], WORST[key])
             rows.append([what, str(found["count"]), *(f"{found[one]:.3f}" for one in ("geometric_mean", "tenth", "worst"))])
+    origin = "Shapes of the grid, " if record.get("population_of") == "grid" else "Random shapes, "
     return markdown(["", "shapes", "geometric mean", "10th percentile", "worst"], [False, True, True, True, True],
-                    rows) + caption(record, path, "Random shapes, ")
+                    rows) + caption(record, path, origin)
+
+
+def work_table(record, path, options, document):
+    rows = []
+    for (least, most), (speeds, launched) in by_work(record).items():
+        name = f"below {most} GFLOP" if least == 0 else f"{least} to {most} GFLOP" if math.isfinite(most) else f"from {least} GFLOP"
+        found = summary(speeds)
+        rows.append([name, str(found["count"]), *(f"{found[one]:.3f}" for one in ("geometric_mean", "tenth", "worst")),
+                     f"{geometric_mean(launched):.3f}"])
+    return markdown(["work", "shapes", "speed / cuBLASLt best", "10th percentile", "worst", f"without {LAUNCH_US} µs each"],
+                    [False, True, True, True, True, True], rows) + caption(record, path, "")
 
 
 def bound_table(record, path, options, document):
@@ -527,7 +542,7 @@ def checks_table(record, path, _options, _document):
 
 
 TABLES = {"contestants": contestants_table, "shapes": shapes_table, "choices": choices_table, "conditions": conditions_table, "energy": energy_table,
-          "counters": counters_table, "rates": rates_table, "checks": checks_table, "population": population_table, "bound": bound_table, "suite": suite_table, "rivals": rivals_table, "measuring": measuring_table, "course": course_table}
+          "counters": counters_table, "rates": rates_table, "checks": checks_table, "population": population_table, "work": work_table, "bound": bound_table, "suite": suite_table, "rivals": rivals_table, "measuring": measuring_table, "course": course_table}
 KINDS = {"suite": "suite", "measuring": "measuring", "counters": "counters", "rates": "counters", "checks": "checks"}  # tables that have a kind of record of their own
 # Made by a tool of their own; a page may be written before the machine was there to make them.
 HOW_TO_MAKE = {"docs/results/suite_h200.json": "tools/compare --suite", "docs/results/measuring_h200.json": "tools/measuring"}

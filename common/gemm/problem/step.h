@@ -57,9 +57,10 @@ using Launcher = std::function<void(ptx::Stream)>;
 
 /// What a variant that chooses by shape has chosen.
 struct Choice {
-  std::string variant;  // the name of another one of the step
-  std::string why;      // a sentence or two
-  double host_us = 0;   // processor time that choosing took
+  std::string variant;                   // the name of another one of the step
+  std::string why;                       // a sentence or two
+  double host_us = 0;                    // processor time that choosing took
+  std::vector<std::string> promising{};  // it and the next ones that a model would take; empty: no model
 };
 
 /// In which form a variant takes rows in groups.
