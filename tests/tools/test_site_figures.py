@@ -246,6 +246,84 @@ class LivingFigures(BrowserTest):
                     self.assertEqual(sorted(int(name[0]) for name in self.texts(".swizzle-cell.chosen")), sorted([*range(8)] * 2), mode)
                 self.fits()
 
+    def test_orders_of_tiles_show_what_a_wave_reads(self):
+        for case in self.CASES:
+            with self.subTest(case=case):
+                self.show("docs/tile-scheduling.html", "raster", *case)
+                for index, run in enumerate(RUNS["raster"]):
+                    self.choose(1, index)
+                    for order in run["orders"]:
+                        self.choose(0, order["order"])
+                        tiles, rows, columns = order["waves"][0]
+                        read = (rows * run["row_bytes"] + columns * run["column_bytes"]) >> 20
+                        self.assertRegex(self.said(), rf"^Wave 0 of {order['order']}: {tiles} tiles in {rows} rows? and {columns} columns? of D\..* {read} MiB together")
+                        self.assertEqual(self.browser.value(f"{self.part('.raster-now')}.getAttribute('d').split('M').length - 1"), tiles)
+                self.focus("[data-do=next]")
+                self.browser.press("ArrowRight")
+                self.assertRegex(self.said(), "^Wave 1 of hilbert")
+                self.browser.press("End")
+                self.assertRegex(self.said(), "^Wave 3 of hilbert: 116 tiles")
+                self.browser.press("o")
+                self.assertRegex(self.said(), "^Wave 3 of along_n")
+                self.fits()
+
+    def test_whole_tiles_and_ranges_are_stepped_through(self):
+        for case in self.CASES:
+            with self.subTest(case=case):
+                self.show("steps/18_stream_k/index.html", "stream_k", *case)
+                for run in RUNS["stream_k"][::5]:
+                    self.choose(1, run["k_tiles"])
+                    self.choose(0, run["tiles"])
+                    for index, name in ((1, "stream-K"), (2, "hybrid")):
+                        self.choose(2, name)
+                        shown = [run["divisions"][0], run["divisions"][index]]
+                        self.assertEqual(self.count("rect"), sum(len(worker) for one in shown for worker in one["workers"]))
+                        self.assertIn(f"Whole tiles end after {shown[0]['ends']:g} k-tiles, {name} after {shown[1]['ends']:g}.", self.said())
+                self.choose(1, 64)
+                self.choose(0, 5)
+                self.choose(2, "stream-K")
+                self.focus("[data-do=next]")
+                for _ in range(4):
+                    self.browser.press("ArrowRight")
+                self.assertEqual(self.said(), "After 16 k-tiles: SM 0 stores its partials of tile 1, k-tiles 0 to 15, for an SM that ends the tile.")
+                self.assertEqual(self.count("rect.lit.streamk-store"), 1)
+                self.browser.press("End")
+                self.assertIn("Cutting saves 35.", self.said())
+                self.browser.press("t")
+                self.assertIn("SM 0 begins to multiply", self.said())
+                self.fits()
+
+    def test_tensor_memory_shows_each_event_of_its_log(self):
+        for case in self.CASES:
+            with self.subTest(case=case):
+                self.show("steps/73_roles_two_accumulators/index.html", "tensor_memory", *case)
+                for run in RUNS["tensor_memory"]:
+                    self.choose(1, run["accumulators"])
+                    self.choose(0, run["slow"])
+                    waits = {"Issuer": False, "Epilogue": False}
+                    self.focus("[data-do=next]")
+                    barriers = {event["barrier"]: event for event in run["events"] if event["event"] == "mbarrier_init"}
+                    for event in run["events"][len(barriers):]:
+                        self.browser.press("ArrowRight")
+                        barriers[event.get("barrier")] = event
+                        for which in range(run["accumulators"]):
+                            cells = self.texts("tbody td")[2 * which:2 * which + 2]
+                            for kind, cell in zip(("full", "empty"), cells):
+                                wanted = barriers[f"accumulators.{kind}[{which}]"]
+                                self.assertRegex(cell, rf"^phase {wanted['phase']}, parity {wanted['phase'] % 2}missing: {wanted['pending']} arrival")
+                        if event["event"] == "mbarrier_arrive":
+                            which = event["barrier"][-2]
+                            self.assertEqual(self.texts(f"[data-cell=\"{which}.{event['warp']}\"]"), [f"warp {event['warp']} has read it"])
+                        for text in self.texts(".ring-role"):
+                            waits[text.split(",")[0]] |= "waits at" in text and "next waits" not in text
+                    # A slow role waits only before the first tile; the other one waits for it.
+                    self.assertTrue(waits["Epilogue" if run["slow"] == "the issuer" or run["accumulators"] == 1 else "Issuer"], run["slow"])
+                self.choose(1, 2)
+                self.browser.click(self.part("[data-cell=\"1.2\"]"))
+                self.assertIn("lanes 64 to 95", self.said())
+                self.assertIn("begin at 0x00400100", self.said())
+                self.fits()
+
     def test_an_mbarrier_is_stepped_through(self):
         for case in self.CASES:
             with self.subTest(case=case):
@@ -321,7 +399,8 @@ class LivingFigures(BrowserTest):
 
     def test_controls_have_names_and_can_be_reached(self):
         for place, name in (("steps/12_warp_specialized/index.html", "timeline-12"), ("steps/11_mbarrier_ring/index.html", "ring"),
-                            ("docs/descriptors.html", "swizzle-descriptor"), ("docs/mbarriers.html", "mbarrier")):
+                            ("docs/descriptors.html", "swizzle-descriptor"), ("docs/mbarriers.html", "mbarrier"), ("docs/tile-scheduling.html", "raster"),
+                            ("steps/18_stream_k/index.html", "stream_k"), ("steps/73_roles_two_accumulators/index.html", "tensor_memory")):
             with self.subTest(name=name):
                 self.show(place, name)
                 nameless = self.browser.value(f"[...{self.figure}.querySelectorAll('button, select, input, [role=application], [role=region], [role=group]')].filter("
