@@ -1,8 +1,8 @@
-// Which results the site's search has, and in which order. tools/site puts this before the generator's search, which calls both functions
-// instead of its own: every word of a query had to occur, titles came first whatever their words, and "the" found "The code".
-const COMMON = new Set(("a an and are as at be but by can could do does for from get has have how i if in into is it its may me my not of on or our " +
-  "should so than that the their them then there these they this to us was we what when where which who why will with would you your").split(" "));
-const ALSO = {announce: "expect", announces: "expect"};  // a reader's word, and the course's
+// Which results the site's search has, and in which order. tools/site puts this before the generator's search, which calls two functions
+// from here instead of its own: there, every word had to occur, titles came first whatever the word, and "the" found "The code".
+const COMMON = new Set(("a an and are as at be by can do does for from has have how i if in is it its my of on or that the they this to was what " +
+  "when where which who why will with you").split(" "));
+const ALSO = {announce: "expect"};  // a reader's word, and the course's
 
 /// What a word of a query looks for: nothing where it is common, itself where it is short, and otherwise all words that begin with it.
 const searchedWord = (word, beginning) => {
