@@ -217,6 +217,41 @@ class LivingFigures(BrowserTest):
                 self.assertIn("phase 0 is complete, and phase 1 begins with parity 1", self.said())
                 self.fits()
 
+    def test_the_ring_says_what_it_shows(self):
+        """Stages, the barrier of the last event, and step 14's ring, which has 4 stages; the reader's choice comes back."""
+        self.show("steps/11_mbarrier_ring/index.html", "ring")
+        self.assertEqual((self.texts(".ring-stage"), self.count("td.here")), (["0", "1", "2"], 0))
+        self.do("next")
+        self.assertEqual(self.count("td.here"), 1)
+        self.assertIn("the last event's barrier", self.texts(".ring-key")[0])
+        self.choose(0, "the consumer")
+        self.browser.value(f"{self.part('.ring-slider')}.value = 40, {self.part('.ring-slider')}.dispatchEvent(new Event('input'))")
+        self.assertRegex(self.texts(".ring-role.blocked .soft")[0], r"^Phase 0 must be complete, and \w+\[\d\] is still in phase 0 \(parity 0\): the wait does not pass\.$")
+        stages = f"[...{self.figure}.querySelectorAll('select')].map(one => [one.value, one.disabled])[1]"
+        self.choose(0, "the store")
+        self.assertIn("step 14's kernel, with two consumers and 4 stages", self.said())
+        self.assertEqual((self.browser.value(stages), len(self.texts(".ring-stage"))), (["4", True], 4))
+        self.choose(0, "nobody")
+        self.assertEqual(self.browser.value(stages), ["3", False])
+
+    def test_keys_work_after_a_click_and_do_what_the_figure_says(self):
+        self.show("steps/11_mbarrier_ring/index.html", "ring")
+        before = self.said()
+        self.browser.click(self.part(".ring-picture svg"))
+        self.browser.press("ArrowRight")
+        first = self.said()
+        self.assertNotEqual(first, before)
+        self.do("back")
+        playing = f"{self.part('[data-do=play]')}.getAttribute('aria-label')"
+        self.focus("[data-do=next]")
+        self.browser.press(" ")  # plays, and makes no step
+        self.assertEqual(self.browser.value(playing), "Pause")
+        self.browser.press(" ")
+        self.assertEqual(self.browser.value(playing), "Play")
+        areas = self.browser.value(f"['back', 'next', 'play'].map(name => (box => [box.x, box.width])({self.figure}.querySelector(`[data-do=${{name}}] path`).getBBox()))")
+        self.assertEqual(areas[0], [16 - areas[1][0] - areas[1][1], areas[1][1]])  # one step on is one step back in a mirror
+        self.assertNotEqual(areas[1], areas[2])
+
     def test_swizzles_show_places_and_banks(self):
         for case in self.CASES:
             with self.subTest(case=case):
