@@ -329,7 +329,7 @@ void HopperEngine::note_remote(const Cta& target, const RemoteAccess& access) {
 
 std::string name_agent(const Gang& gang, Stamp stamp) {
   const std::uint32_t key = stamp_cta(stamp) & (kAgentKey - 1);
-  const std::string cta_text = text(gang.grid.cta_id(key - 1));
+  const std::string cta_text = name_cta(gang.grid, key);
   const HopperCta* state = nullptr;
   for (const auto& cta : gang.ctas) {
     if (cta->key == key && gang.hopper) state = &gang.hopper->cta(*cta);

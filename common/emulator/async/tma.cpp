@@ -1411,7 +1411,7 @@ bool explain_wide_store(Report& report, const Thread& thread, std::uintptr_t add
     report.line("wide",
                 "{} of CTA {}: {} begins in tile ({}, {}) of D, which is {} x {}, and reaches {} {} into the "
                 "next one",
-                wide.where.text(), text(grid.cta_id(wide.cta - 1)), box_text(wide.spec, wide.coordinates),
+                wide.where.text(), name_cta(grid, wide.cta), box_text(wide.spec, wide.coordinates),
                 wide.tile_row, wide.tile_column, grid.options.tile_m, grid.options.tile_n,
                 columns ? wide.columns : wide.rows, columns ? "columns" : "rows");
     report.missing(
@@ -1502,7 +1502,7 @@ bool explain_two_owners(Report& report, const Thread& thread, Stamp writes, std:
               ? fmt::format(", so rows {} to {}", store->coordinates[1],
                             store->coordinates[1] + static_cast<std::int64_t>(store->spec.box[1]) - 1)
               : std::string();
-      report.line("store", "{} of CTA {}: {}{}", store->where.text(), text(grid.cta_id(key - 1)),
+      report.line("store", "{} of CTA {}: {}{}", store->where.text(), name_cta(grid, key),
                   box_text(store->spec, store->coordinates), rows);
       break;
     }
@@ -1512,7 +1512,7 @@ bool explain_two_owners(Report& report, const Thread& thread, Stamp writes, std:
       "one owner: CTA {}, with a bulk store, and CTA {}, with its threads, both store this element. A box "
       "that extends past the last row (or column) of its own tile or group writes those of the next one, "
       "because TMA clips only at the end of the tensor",
-      text(grid.cta_id(key - 1)), text(thread.cta->id));
+      name_cta(grid, key), text(thread.cta->id));
   return true;
 }
 
@@ -1629,7 +1629,7 @@ void CopyEngine::explain_stores(Report& report, const Thread& thread, Stamp writ
     report.missing(
         "CTA {} and CTA {} both store into this box: each part of D must have one owner, so a work tile must "
         "go to only one CTA",
-        text(engine_.gang.grid.cta_id(key - 1)), text(thread.cta->id));
+        name_cta(engine_.gang.grid, key), text(thread.cta->id));
   }
   if (!first) return;
   report.line("store", "{}: {}", first->where.text(), box_text(first->spec, first->coordinates));
