@@ -89,17 +89,6 @@ __device__ __forceinline__ std::uint32_t atom_add_acq_rel_gpu(std::uint32_t* add
   return old;
 }
 
-// Scope .sys: words by which GPUs tell each other something. With .gpu they would be words of one GPU only.
-// PTX ISA, "Memory Consistency Model: Scope".
-
-/// ld.acquire.sys.global.u32
-__device__ __forceinline__ std::uint32_t ld_acquire_sys(const std::uint32_t* address) {
-  if constexpr (kTraces) trace_state(TraceState::kPass);
-  std::uint32_t value;
-  asm volatile("ld.acquire.sys.global.u32 %0, [%1];" : "=r"(value) : "l"(address) : "memory");
-  return value;
-}
-
 /// ld.relaxed.sys.global.u32
 __device__ __forceinline__ std::uint32_t ld_relaxed_sys(const std::uint32_t* address) {
   std::uint32_t value;
@@ -107,21 +96,9 @@ __device__ __forceinline__ std::uint32_t ld_relaxed_sys(const std::uint32_t* add
   return value;
 }
 
-/// st.release.sys.global.u32
-__device__ __forceinline__ void st_release_sys(std::uint32_t* address, std::uint32_t value) {
-  asm volatile("st.release.sys.global.u32 [%0], %1;" ::"l"(address), "r"(value) : "memory");
-  if constexpr (kTraces) trace_state(TraceState::kPass);
-  if constexpr (kTraces) trace_state(TraceState::kNone);
-}
-
 /// st.relaxed.sys.global.u32
 __device__ __forceinline__ void st_relaxed_sys(std::uint32_t* address, std::uint32_t value) {
   asm volatile("st.relaxed.sys.global.u32 [%0], %1;" ::"l"(address), "r"(value) : "memory");
-}
-
-/// red.release.sys.global.add.u32
-__device__ __forceinline__ void red_add_release_sys(std::uint32_t* address, std::uint32_t value) {
-  asm volatile("red.release.sys.global.add.u32 [%0], %1;" ::"l"(address), "r"(value) : "memory");
 }
 
 /// red.relaxed.sys.global.add.u32
