@@ -196,15 +196,14 @@ __global__ void __launch_bounds__(32) signal_all(Link link) {
   for (std::int64_t piece = threadIdx.x; piece < link.pieces(); piece += 32) signal(link, piece);
 }
 
-template <bool kByEngine = false>
-Variant variant(const char* name, const char* summary, const void* kernel,
-                RankWork (*sender)(const PeerCopy&)) {
+template <auto kKernel, RankWork (*kSender)(const PeerCopy&), bool kByEngine = false>
+Variant variant(const char* name, const char* summary) {
   return {.name = name,
           .summary = summary,
-          .kernel = kernel,
-          .prepare_ranks = [sender](const PeerCopy& copy) -> RankLauncher {
+          .kernel = ptx::kernel_handle(kKernel),
+          .prepare_ranks = [](const PeerCopy& copy) -> RankLauncher {
             return {.before = kByEngine ? sender_of<await_inbox, 32>(copy) : RankWork(),
-                    .run = sender(copy),
+                    .run = kSender(copy),
                     .after = kByEngine ? sender_of<signal_all, 32>(copy) : RankWork(),
                     .reader = reader_of<read_inbox, kReaders>(copy)};
           },
@@ -217,13 +216,12 @@ inline const Step kStep{
     .builds_on = "11_mbarrier_ring",
     .unit = MathUnit::kFma,
     .architecture = Architecture::kSm90a,
-    .variants = {variant("bulk", "bulk copies from shared memory", ptx::kernel_handle(send_by_copies<false>),
-                         copier_of<send_by_copies<false>, Shared>),
-                 variant("tma", "TMA stores through a map of the peer's memory",
-                         ptx::kernel_handle(send_by_copies<true>), copier_of<send_by_copies<true>, Shared>),
-                 variant("threads", "every thread stores 16 bytes at a time",
-                         ptx::kernel_handle(send_by_threads), sender_of<send_by_threads, Threads::kCount>),
-                 variant<true>("copy_engine", "the copy engine, and no SM", ptx::kernel_handle(signal_all),
-                               engine_of)}};
+    .variants = {variant<send_by_copies<false>, copier_of<send_by_copies<false>, Shared>>(
+                     "bulk", "bulk copies from shared memory"),
+                 variant<send_by_copies<true>, copier_of<send_by_copies<true>, Shared>>(
+                     "tma", "TMA stores through a map of the peer's memory"),
+                 variant<send_by_threads, sender_of<send_by_threads, Threads::kCount>>(
+                     "threads", "every thread stores 16 bytes at a time"),
+                 variant<signal_all, engine_of, true>("copy_engine", "the copy engine, and no SM")}};
 
 }  // namespace gemm::step_60

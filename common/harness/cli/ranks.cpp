@@ -162,27 +162,6 @@ std::string direction(const RankCopyForm& form) {
                      form.one_way ? "rank 0 sends" : "each sends to the next one");
 }
 
-/// Starts so many epochs after each other and checks what is left. On GPUs the first one loads the kernels.
-CheckResult check_epochs(RankCopy& copy, const gemm::RankLauncher& launcher, int epochs,
-                         const RankOptions& options, bool is_emulator) {
-  // What host code waits for is no longer tested; but no queue is endless.
-  constexpr int kInFlight = 64;
-  std::mt19937_64 random(options.seed);
-  RankCopy::Delay delay;
-  if (options.delay_us > 0)
-    delay = [&](int, gemm::ptx::Stream stream) {
-      delay_rank(stream, std::uniform_real_distribution<double>(0, options.delay_us)(random));
-    };
-  copy.poison();
-  for (int i = 0; i < epochs; ++i) {
-    const bool is_first = i == 0 && !is_emulator;
-    copy.start(launcher, is_first ? RankCopy::Readers::kApart : RankCopy::Readers::kBeside, delay);
-    if (is_first || i % kInFlight == kInFlight - 1) copy.ranks().synchronize();
-  }
-  copy.ranks().synchronize();
-  return copy.check();
-}
-
 bool print(const Entry& entry, const CheckResult& result, const std::string& how) {
   fmt::print("{}\n", fitted(fmt::format("  {:<12} {:<5}  {}; {}", entry.variant->name,
                                         result.ok ? "ok" : "WRONG", result.summary, how)));
@@ -191,30 +170,19 @@ bool print(const Entry& entry, const CheckResult& result, const std::string& how
   return result.ok;
 }
 
-/// One exchange on the emulator.
-struct RankCase {
-  RankCopyForm form;
-  std::int64_t piece_bytes;
-  int ctas;
-  const char* why;
-};
-
-/// What exercises every line: rings that wrap, pieces that end within a chunk, more than two ranks.
-std::vector<RankCase> rank_cases(const RankOptions& options) {
-  constexpr std::int64_t kChunk = gemm::kCopyChunkBytes;
-  std::vector<RankCase> cases = {
-      {{.ranks = 2, .bytes = 14 * kChunk + gemm::kCopyRowBytes}, kChunk, 1, "a ring that wraps, an odd end"},
-      {{.ranks = 2, .bytes = 9 * kChunk, .reader_ctas = 2}, 2 * kChunk, 2, "pieces of two chunks, two CTAs"},
-      {{.ranks = 3, .bytes = 3 * kChunk}, kChunk, 2, "three ranks in a circle"}};
+/// The cases, with what the command line says instead.
+std::vector<RankCase> cases_of(const RankOptions& options) {
+  std::vector<RankCase> cases = rank_cases();
   for (RankCase& one : cases) {
     if (options.ranks > 0) one.form.ranks = options.ranks;
     if (!options.ctas.empty()) one.ctas = options.ctas.front();
-    if (!options.pieces.empty()) one.piece_bytes = piece_sizes(options, kChunk).front();
+    if (!options.pieces.empty()) one.piece_bytes = piece_sizes(options, one.piece_bytes).front();
     one.form.one_way = options.one_way;
   }
   if (options.sizes.empty()) return cases;
   cases.resize(options.sizes.size(), cases.front());
   for (std::size_t i = 0; i < cases.size(); ++i) {
+    cases[i] = cases.front();
     cases[i].form.bytes = parse_multiple(options.sizes[i], gemm::kCopyRowBytes, "what a rank sends");
     cases[i].why = "as asked for";
   }
@@ -235,7 +203,7 @@ std::vector<EmulatorControl> schedules_of(const RankOptions& options) {
 
 bool check_emulated(const std::vector<Entry>& entries, const RankOptions& options) {
   const int epochs = options.relaunch > 0 ? options.relaunch : 3;
-  for (const RankCase& one : rank_cases(options)) {
+  for (const RankCase& one : cases_of(options)) {
     fmt::print("{}\n", fitted(fmt::format("{}, {} in pieces of {}, {} per rank: {}", direction(one.form),
                                           size_text(one.form.bytes), size_text(one.piece_bytes),
                                           counted(static_cast<std::size_t>(one.ctas), "CTA"), one.why)));
@@ -244,10 +212,7 @@ bool check_emulated(const std::vector<Entry>& entries, const RankOptions& option
       std::size_t done = 0;
       for (const EmulatorControl& schedule : schedules_of(options)) {
         control_emulator(schedule);
-        RankCopy copy(one.form);
-        const gemm::RankLauncher launcher =
-            entry.variant->prepare_ranks(copy.problem(one.piece_bytes, one.ctas));
-        result = check_epochs(copy, launcher, epochs, options, true);
+        result = check_rank_case(*entry.variant, one, epochs);
         ++done;
         if (!result.ok) break;
       }
@@ -321,6 +286,15 @@ std::vector<RankContestant> contestants_of(const RankCopy& copy, const std::vect
   return contestants;
 }
 
+/// Delays that the seed draws, or none.
+RankCopy::Delay delays_of(const RankOptions& options) {
+  if (options.delay_us == 0) return {};
+  return [random = std::mt19937_64(options.seed), most = options.delay_us](int,
+                                                                           gemm::ptx::Stream stream) mutable {
+    delay_rank(stream, std::uniform_real_distribution<double>(0, most)(random));
+  };
+}
+
 bool run_on_gpus(const std::vector<Entry>& entries, const RankOptions& options, const DeviceInfo& device) {
   const std::vector<std::string> sizes =
       options.sizes.empty() ? std::vector<std::string>{"64MiB", "512MiB"} : options.sizes;
@@ -344,8 +318,8 @@ bool run_on_gpus(const std::vector<Entry>& entries, const RankOptions& options, 
     for (const Entry& entry : entries) {
       const std::int64_t piece = piece_sizes(options, 1 << 20).front();
       const int ctas = options.ctas.empty() ? 16 : options.ctas.front();
-      const CheckResult result =
-          check_epochs(copy, entry.variant->prepare_ranks(copy.problem(piece, ctas)), epochs, options, false);
+      const CheckResult result = copy.run(entry.variant->prepare_ranks(copy.problem(piece, ctas)), epochs,
+                                          RankCopy::Readers::kApart, delays_of(options));
       if (!print(entry, result, fmt::format("{} epochs", epochs))) return false;
     }
     if (options.check) continue;

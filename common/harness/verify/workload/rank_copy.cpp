@@ -84,7 +84,7 @@ void RankCopy::poison() {
 }
 
 void RankCopy::start(const gemm::RankLauncher& launcher, Readers readers, const Delay& delay) {
-  next_epoch();
+  ++epoch_;
   const auto give = [&](int rank, RankStream which, const gemm::RankWork& work) {
     if (work) work(rank, epoch_, ranks_.stream(rank, which));
   };
@@ -150,6 +150,35 @@ CheckResult RankCopy::check() const {
           .summary = ok ? fmt::format("all {} words of every rank are right", form_.bytes / kWordBytes)
                         : "failed: words that are not what was sent",
           .failed = ok ? std::vector<std::string>{} : std::vector<std::string>{"copy"}};
+}
+
+CheckResult RankCopy::run(const gemm::RankLauncher& launcher, int epochs, Readers first, const Delay& delay) {
+  constexpr int kInFlight = 64;  // no queue is endless
+  poison();
+  for (int i = 0; i < epochs; ++i) {
+    start(launcher, i == 0 ? first : Readers::kBeside, delay);
+    if ((i == 0 && first == Readers::kApart) || i % kInFlight == kInFlight - 1) ranks_.synchronize();
+  }
+  ranks_.synchronize();
+  return check();
+}
+
+std::vector<RankCase> rank_cases() {
+  constexpr std::int64_t kChunk = gemm::kCopyChunkBytes;
+  return {
+      {{.ranks = 2, .bytes = 14 * kChunk + gemm::kCopyRowBytes}, kChunk, 1, "a ring that wraps, an odd end"},
+      {{.ranks = 2, .bytes = 9 * kChunk, .reader_ctas = 2}, 2 * kChunk, 2, "pieces of two chunks, two CTAs"},
+      {{.ranks = 3, .bytes = 3 * kChunk}, kChunk, 2, "three ranks in a circle"}};
+}
+
+RankCase rank_case(const gemm::Shape& shape) {
+  return {.form = {.ranks = shape.m, .bytes = std::int64_t{shape.n} * gemm::kCopyRowBytes}, .ctas = shape.k};
+}
+
+CheckResult check_rank_case(const gemm::Variant& variant, const RankCase& one, int epochs) {
+  RankCopy copy(one.form);
+  return copy.run(variant.prepare_ranks(copy.problem(one.piece_bytes, one.ctas)), epochs,
+                  RankCopy::Readers::kBeside);
 }
 
 }  // namespace harness

@@ -3,9 +3,12 @@
 
 #include <cstdint>
 #include <functional>
+#include <string>
 #include <vector>
 
+#include "gemm/problem/gemm.h"
 #include "gemm/problem/ranks.h"
+#include "gemm/problem/step.h"
 #include "harness/backend/ranks.h"
 #include "harness/verify/verify.h"
 
@@ -37,9 +40,9 @@ class RankCopy {
   enum class Readers : std::uint8_t { kBeside, kApart };
   using Delay = std::function<void(int rank, gemm::ptx::Stream stream)>;
   void start(const gemm::RankLauncher& launcher, Readers readers, const Delay& delay = {});
+  /// poison(), so many epochs without waiting for their end, and check(). kApart is for the first one.
+  CheckResult run(const gemm::RankLauncher& launcher, int epochs, Readers first, const Delay& delay = {});
   bool sends(int rank) const { return !form_.one_way || rank == 0; }
-  std::uint32_t epoch() const { return epoch_; }  // the latest
-  std::uint32_t next_epoch() { return ++epoch_; }
 
   /// When all ranks have finished: what readers found wrong since poison(), and what the inboxes hold.
   CheckResult check() const;
@@ -50,7 +53,22 @@ class RankCopy {
   RankCopyForm form_;
   Ranks ranks_;
   std::vector<gemm::RankMemory> memory_;
-  std::uint32_t epoch_ = 0;
+  std::uint32_t epoch_ = 0;  // the latest
 };
+
+/// One exchange, for checks on the emulator.
+struct RankCase {
+  RankCopyForm form;
+  std::int64_t piece_bytes = gemm::kCopyChunkBytes;
+  int ctas = 1;
+  std::string why{};
+};
+
+/// What exercises every line: rings that wrap, pieces that end within a chunk, more than two ranks.
+std::vector<RankCase> rank_cases();
+/// How tests and exercises name one where other steps have M x N x K: ranks, KiB that each sends, and CTAs.
+RankCase rank_case(const gemm::Shape& shape);
+/// One variant under the schedule that control_emulator() has set.
+CheckResult check_rank_case(const gemm::Variant& variant, const RankCase& one, int epochs);
 
 }  // namespace harness
