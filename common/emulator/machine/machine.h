@@ -302,6 +302,7 @@ struct Grid {
   std::uint32_t first_key = 0;  // of its CTAs among those of all grids
   bool is_engine = false;       // a copy
   VectorClock before;           // what its stream knows of others
+  VectorClock after;            // what its threads have come to know
 
   uint3 cta_id(std::uint64_t linear) const;
   /// Of gang `index`, where a gang is a cluster.

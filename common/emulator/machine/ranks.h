@@ -98,6 +98,10 @@ std::string name_cta(std::uint32_t key);
 std::string name_thread(Stamp stamp);
 /// The device to whose grid the key belongs; -1: unknown.
 int rank_of(std::uint32_t key);
+/// The same where it is another one than the grid's; -1: it is the same, or there is only one.
+int rank_of_other(const Grid& grid, Stamp stamp);
+/// Whether a copy engine has left this stamp.
+bool is_engine(Stamp stamp);
 
 }  // namespace ranks
 }  // namespace emulator

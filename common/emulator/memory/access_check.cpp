@@ -497,10 +497,30 @@ std::string flag_advice(const Conflict& conflict, Where where) {
          "atomic store (atomicExch, cuda::atomic_ref or a volatile pointer) is no race";
 }
 
+/// A race on global memory between ranks, or with a copy engine.
+[[noreturn]] void fail_rank_race(Report& report, const Thread& thread, Stamp earlier, int other_rank) {
+  const bool by_engine = thread.cta->gang->grid.is_engine || ranks::is_engine(earlier);
+  const bool is_scope = !by_engine && other_rank >= 0 && explain_rank_scope(report, thread, earlier);
+  if (by_engine) {
+    report.missing(
+        "an event that is recorded after the first of the two (cudaEventRecord) and for which the other's stream "
+        "waits (cudaStreamWaitEvent); or a flag that a kernel behind the copy, in the copy's stream, raises");
+    report.rule("a copy engine moves the bytes of a copy in any order, and its copies are ordered by streams",
+                "CUDA C++ Programming Guide, \"Streams\"");
+  } else {
+    report.rule(
+        "ranks run in any order: a rank may access what another rank accesses only after a release and an acquire "
+        "of system scope",
+        "PTX ISA, \"Memory Consistency Model: Scope\"");
+  }
+  fail(is_scope ? "scope-too-small" : "global-race", report.str());
+}
+
 [[noreturn]] void fail_race(const char* space, const std::string& name, unsigned bytes, Access access,
                             Where where, const Thread& thread, const Conflict& conflict,
                             std::uintptr_t address) {
-  if (is_agent(conflict.stamp)) {
+  const int rank = ranks::rank_of_other(thread.cta->gang->grid, conflict.stamp);
+  if (is_agent(conflict.stamp) && (rank < 0 || conflict.earlier != Access::kRead)) {
     fail_async_race(space, fmt::format("{} ({} bytes)", name, bytes), address, access, where, thread,
                     conflict.earlier, conflict.stamp, Where::from_packed(conflict.where));
   }
@@ -523,6 +543,7 @@ std::string flag_advice(const Conflict& conflict, Where where) {
     explain_race(report, thread, address, access, where, conflict.earlier, conflict.stamp,
                  Where::from_packed(conflict.where), conflict.held);
   }
+  if (rank >= 0 || grid.is_engine || (grid.rank >= 0 && ranks::is_engine(conflict.stamp))) fail_rank_race(report, thread, conflict.stamp, rank);
   const bool of_warps =
       space[0] == 's' && warp_mates && !both_write && add_other_warps(report, thread, conflict, address);
   const bool one_reads = access == Access::kRead || conflict.earlier == Access::kRead;

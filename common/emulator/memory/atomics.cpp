@@ -45,7 +45,8 @@ struct FlagWord {
     Where where;
     const char* what = "";
     bool system = false;   // its scope
-    bool fenced = false;   // by a fence of system scope
+    VectorClock released;  // to other ranks
+    Where latest_fence;    // of its thread, wider than a CTA
     bool repeats = false;  // the value that was there
     bool old = false;      // and that is from before the launch
     Stamp first = 0;       // or was stored by this thread
@@ -604,9 +605,13 @@ AtomicAccess::AtomicAccess(const void* address, unsigned bytes, const char* what
                .where = where,
                .what = what,
                .system = thread.system_atomics,
-               .fenced = !thread.fenced_system.empty(),
+               .latest_fence = Where::from_packed(thread.fence_where),
                .device = thread.fenced_device};
       store.device.unshare();
+      if (rank >= 0) {
+        store.released = thread.fenced_system;
+        store.released.unshare();
+      }
       if (thread.fence_time != 0 && thread.fence_time != thread.time) {  // it has met others since
         store.fence = Where::from_packed(thread.fence_where);
         store.knew = thread.clock;
@@ -1047,6 +1052,29 @@ bool explain_overwritten_slot(Report& report, const Thread& thread, Where where,
   return true;
 }
 
+bool explain_rank_scope(Report& report, const Thread& thread, Stamp earlier) {
+  const Gang& gang = *thread.cta->gang;
+  std::optional<PassedFlag> passed = passed_flag(gang.grid.launch, thread.stamp(), earlier);
+  if (!passed || !passed->store) return false;
+  const FlagWord::Store& store = *passed->store;
+  const FlagWord::Load& load = passed->load;
+  const bool released = store.released.covers(earlier);
+  const Thread* const loader = thread_of(gang, load.stamp);
+  const bool fenced = loader != nullptr && loader->fence_time > stamp_time(load.stamp);
+  const bool unseen = released && fenced && loader->seen_system.covers(earlier);
+  if (!unseen && (released || !store.device.covers(earlier))) return false;
+  report.line("flag", "{}: {} raised it with {} at {}, and {} read {} from it with {} at {}",
+              name_address(passed->address), name_thread(gang.grid, store.stamp), store.what,
+              store.where.text(), name_thread(gang.grid, load.stamp), load.value, load.what,
+              load.where.text());
+  report.missing(
+      "system scope for the fence at {} (fence.acq_rel.sys, __threadfence_system): the scope of the flag's own "
+      "{} does not help a fence of gpu scope",
+      unseen ? Where::from_packed(loader->fence_where).text() : store.latest_fence.text(),
+      unseen ? "load" : "store");
+  return true;
+}
+
 bool explain_flag(Report& report, const Thread& thread, Where where, Stamp earlier, Where earlier_where,
                   Access earlier_access, Access access) {
   const bool earlier_reads = earlier_access == Access::kRead;
@@ -1133,9 +1161,9 @@ bool explain_flag(Report& report, const Thread& thread, Where where, Stamp earli
   report.line("raised", "by {} at {}: {}", name_thread(grid, store.stamp), store.where.text(), store.what);
   if (store.device.empty()) {
     report.missing(
-        "a release: {} at {} does not order earlier accesses; use st_release_gpu, or a __threadfence() "
-        "before it",
-        store.what, store.where.text());
+        "a release: {} at {} does not order earlier accesses; use {} before it",
+        store.what, store.where.text(),
+        grid.rank >= 0 ? "st_release_sys, or a __threadfence_system()" : "st_release_gpu, or a __threadfence()");
     return true;
   }
   if (!store.device.covers(earlier) && store.knew.covers(earlier)) {
@@ -1174,9 +1202,8 @@ bool explain_flag(Report& report, const Thread& thread, Where where, Stamp earli
   }
   if (loader != nullptr && !loader->clock.covers(earlier)) {
     report.missing(
-        "an acquire: {} at {} does not order later accesses; use ld_acquire_gpu, or a __threadfence() after "
-        "it",
-        load.what, load.where.text());
+        "an acquire: {} at {} does not order later accesses; use {} after it", load.what, load.where.text(),
+        grid.rank >= 0 ? "ld_acquire_sys, or a __threadfence_system()" : "ld_acquire_gpu, or a __threadfence()");
     return true;
   }
   if (loader != &thread) {

@@ -317,6 +317,9 @@ void run_rank_grid(Worker& worker, Grid& grid, const void* kernel) {
     const std::unique_ptr<Failure> failure = gang.run();
     if (failure) throw_report(failure->rule, failure->text);
     if (gang.is_stopped()) return;
+    for (const auto& cta : gang.ctas) {
+      for (const Thread& thread : cta->threads) grid.after.join(thread.clock);
+    }
   }
   if (!grid.is_engine) check_margins();
 }

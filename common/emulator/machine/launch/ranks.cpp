@@ -169,7 +169,8 @@ struct Ranks {
   bool failed = false;  // the others end as well
   std::exception_ptr failure;
   Random random;
-  bool is_seeded = false;
+  std::uint64_t seed = 0;  // of `random`; 0: none yet
+  Completion completion{};
   std::uint64_t version = 1;  // counts what may let a thread go on that polls
   std::uint64_t turns = 0;
   // An epoch begins when nothing has been done of which the host does not know.
@@ -403,7 +404,12 @@ void serve(RankStream& stream) {
 void enqueue(RankStream& stream, Item item) {
   Ranks& r = ranks();
   item.options = options();
-  if (!std::exchange(r.is_seeded, true)) r.random = Random(item.options.seed ^ 0x72616e6b73u);
+  // Another schedule begins.
+  if (r.seed != item.options.seed || r.completion != item.options.completion) {
+    r.seed = item.options.seed;
+    r.completion = item.options.completion;
+    r.random = Random(r.seed ^ 0x72616e6b73u);
+  }
   if (r.is_open) item.known = r.host;
   ++stream.submitted;
   stream.queue.push_back(std::move(item));
@@ -428,7 +434,7 @@ Callers callers_here() {
   constexpr int kFrames = 16;
   void* frames[kFrames];
   const int count = ::backtrace(frames, kFrames);
-  return {frames, frames + count};
+  return Callers(frames, frames + count);
 }
 
 std::string place_of(const Callers& callers) {
@@ -542,6 +548,17 @@ int rank_of(std::uint32_t key) {
   return job ? job->rank : -1;
 }
 
+int rank_of_other(const Grid& grid, Stamp stamp) {
+  if (grid.rank < 0) return -1;
+  const int rank = rank_of(stamp_cta(stamp));
+  return rank == grid.rank ? -1 : rank;
+}
+
+bool is_engine(Stamp stamp) {
+  const Job* const job = job_of(stamp_cta(stamp));
+  return job && !job->engine.empty();
+}
+
 namespace {
 
 /// Runs a grid, or what an engine does as if it were a grid of one thread.
@@ -566,13 +583,16 @@ void run_here(const gemm::ptx::LaunchShape& shape, const std::function<void()>& 
       throw harness::Error(
           "a run of several devices has more than two million CTAs of which the host does not know that they "
           "have ended: let it wait for all streams (cudaDeviceSynchronize) now and then");
+    grid.before = stream.clock;
+    grid.before.unshare();  // clocks of streams change under the lock only
     r.jobs.push_back({grid.first_key, static_cast<std::uint64_t>(shape.grid.count()), shape, stream.device,
                       stream.number, engine, engine.empty() ? Callers{} : stream.running->callers});
   }
-  grid.before = stream.clock;
   run_rank_grid(*stream.worker, grid, kernel);
+  grid.after.unshare();
   const Lock lock(r.mutex);
   if (r.failed) throw Stopped{};
+  stream.clock.join(std::exchange(grid.after, {}));
   for (std::uint64_t linear = 0; linear < static_cast<std::uint64_t>(shape.grid.count()); ++linear) {
     const std::uint32_t key = cta_key(grid.first_key + linear);
     stream.clock.raise_base(key, std::numeric_limits<std::uint32_t>::max());
@@ -774,7 +794,7 @@ void go_on() {
 void forget_everything() {
   Ranks& r = ranks();
   const Lock lock(r.mutex);
-  r.is_seeded = false;
+  r.seed = 0;
   r.is_open = false;
   for (RankStream* stream : r.streams) {
     if (stream->running) continue;
