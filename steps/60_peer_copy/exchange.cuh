@@ -22,7 +22,7 @@ struct Link {
   uint4* inbox;                // in the next rank's memory
   std::uint32_t* arrived;      // [pieces], in the next rank's memory
   const std::uint32_t* taken;  // in this rank's memory, so that waiting for it sends nothing over the link
-  std::int64_t vectors;        // of 16 bytes
+  std::int64_t vectors;        // in units of 16 bytes
   std::int64_t piece;          // vectors per piece
   std::uint32_t epoch;
   std::uint32_t taken_before;  // what `taken` is when the next rank has read all of the epoch before

@@ -30,8 +30,10 @@ inline constexpr int kRow = kCopyRowBytes / 16;
 /// Waits for a word that only grows. Nobody lowers it, so no launch can mistake the flag of an earlier one
 /// for its own, and no reset can overtake a signal.
 __device__ __forceinline__ void wait_until(const std::uint32_t* word, std::uint32_t least) {
+  // ANCHOR: wait
   while (static_cast<std::int32_t>(ptx::ld_acquire_sys(word) - least) < 0) {
   }
+  // ANCHOR_END: wait
 }
 
 // Lesson: the release makes visible what this thread has written, and what it knows others to have written.
@@ -44,7 +46,7 @@ __device__ __forceinline__ void signal(const Link& link, std::int64_t piece) {
 
 struct Threads {
   static constexpr int kCount = 1024;
-  static constexpr int kLoads = 4;  // of 16 bytes, per thread, in flight
+  static constexpr int kLoads = 4;  // each of 16 bytes; per thread, in flight
 };
 
 // ANCHOR: by_threads

@@ -307,7 +307,7 @@ bool run_on_gpus(const std::vector<Entry>& entries, const RankOptions& options, 
   nlohmann::json record = {{"schema", kRecordSchema},  {"device", device},
                            {"commit", about.commit},   {"date", about.date},
                            {"seed", options.seed},     {"mode", about.mode},
-                           {"idle_ms", about.idle_ms}, {"sizes", nlohmann::json::array()}};
+                           {"idle_ms", about.idle_ms}, {"copies", nlohmann::json::array()}};
   for (const std::string& text : sizes) {
     const std::int64_t bytes = parse_multiple(text, gemm::kCopyRowBytes, "what a rank sends");
     const RankCopyForm form = form_on_gpus(options, bytes);
@@ -334,7 +334,7 @@ bool run_on_gpus(const std::vector<Entry>& entries, const RankOptions& options, 
                             {"rounds", contestants.front().samples_us.size()},
                             {"contestants", nlohmann::json::array()}};
     for (const RankContestant& one : contestants) timed["contestants"].push_back(to_json(one));
-    record["sizes"].push_back(timed);
+    record["copies"].push_back(timed);
     if (!options.json.empty()) write_json(options.json, record);  // what is measured stays
   }
   if (!options.json.empty()) write_record(options.json, record);
