@@ -204,6 +204,7 @@ _gemm_steps_takes_value() {
     --mode | --completion | --pattern | --alpha | --beta | --bias | --activation | --bias-length | --aux-pitch | --aux-offset | --groups | --top-k | --c-pitch | --c-offset | --seed | --relaunch | --rounds | --seconds | --schedule-seed | --slow-warps | --sms | --allow | --strict | --elect | --trace-ctas | --trace-ctas-per-sm) ;;
     --trace-untraced | --schedule | --without | --kind | --replay | --events | --total | --seeds | --in-cache | --weak | --file | --output | --out | --port | --extent | --stride | --box | --element | --l2 | --base) ;;
     --address | --leading | --base-offset | --waves | --tiles | --k-tiles | --workers) ;;
+    --ctas | --piece | --delay | --ranks) ;;
     *) return 1 ;;
   esac
 }

@@ -23,6 +23,8 @@ NAME is
                requests and the clock if the record has them
   rates        the same bytes divided by the median time that another record (times=docs/results/FILE.json) has for the
                contestant, in TB/s, and the share of the rate that docs/results/roofline_h200.json has for reads in the L2
+  copies       one row a way of copying between GPUs: how many SMs took part, bytes for each flag, median, rate, and the speed
+               relative to the copy engine; by=ctas or by=piece_bytes: one row a number of them, the rates in one column a variant
   checks       one row a shape, one column a variant: how much of D was wrong in a record of verifications
   suite        one row a shape and mode of a record of tools/compare --suite, for each contestant its speed relative to
                cuBLASLt with its verdict and its share of the ceiling; at the end geometric mean and worst case
@@ -522,6 +524,31 @@ def rates_table(record, path, options, document):
             f"Plateau: from `{relative(plateau.path)}`."]
 
 
+def binary_size(size):
+    """65536 is 64 KiB."""
+    power = max(power for power in (0, 10, 20, 30) if size >= 1 << power and size % (1 << power) == 0)
+    return f"{size >> power} {dict(enumerate(('bytes', 'KiB', 'MiB', 'GiB')))[power // 10]}"
+
+
+def copies_table(record, _path, options, _document):
+    by = options.get("by")
+    if by is None:
+        headings = ["each rank sends", "variant", "SMs", "median (µs)", "GB/s", "× copy engine"]
+        rows = [[binary_size(copy["bytes"]), f"`{one['variant']}`", str(one["ctas"] or "–"), VALUES["median"](one),
+                 significant(one["gigabytes_per_second"]), interval(one["to_copy_engine"]) if one["ctas"] else "1"]
+                for copy in record["copies"] for one in copy["contestants"]]
+        return markdown(headings, [False, False, True, True, True, False], rows)
+    if by not in ("ctas", "piece_bytes"):
+        raise UserError(f"by={by} is neither by=ctas nor by=piece_bytes.")
+    found = {(one["variant"], one[by]): one for one in record["copies"][0]["contestants"] if one["ctas"]}
+    variants = list(dict.fromkeys(variant for variant, _ in found))
+    rows = [[binary_size(value) if by == "piece_bytes" else str(value)] +
+            [significant(found[variant, value]["gigabytes_per_second"]) for variant in variants]
+            for value in dict.fromkeys(value for _, value in found)]
+    headings = ["bytes per flag" if by == "piece_bytes" else "SMs"] + [f"`{variant}`" for variant in variants]
+    return markdown(headings, [True] * len(headings), rows)
+
+
 def checks_table(record, path, _options, _document):
     """For a record of verifications of several variants."""
     if "date" not in record:
@@ -542,11 +569,11 @@ def checks_table(record, path, _options, _document):
 
 
 TABLES = {"contestants": contestants_table, "shapes": shapes_table, "choices": choices_table, "conditions": conditions_table, "energy": energy_table,
-          "counters": counters_table, "rates": rates_table, "checks": checks_table, "population": population_table, "work": work_table, "bound": bound_table, "suite": suite_table, "rivals": rivals_table, "measuring": measuring_table, "course": course_table}
-KINDS = {"suite": "suite", "measuring": "measuring", "counters": "counters", "rates": "counters", "checks": "checks"}  # tables that have a kind of record of their own
+          "counters": counters_table, "rates": rates_table, "checks": checks_table, "copies": copies_table, "population": population_table, "work": work_table, "bound": bound_table, "suite": suite_table, "rivals": rivals_table, "measuring": measuring_table, "course": course_table}
+KINDS = {"suite": "suite", "measuring": "measuring", "counters": "counters", "rates": "counters", "checks": "checks", "copies": "copied"}  # tables that have a kind of record of their own
 # Made by a tool of their own; a page may be written before the machine was there to make them.
 HOW_TO_MAKE = {"docs/results/suite_h200.json": "tools/compare --suite", "docs/results/measuring_h200.json": "tools/measuring"}
-OPTIONS = {"record", "times", "shape", "columns", "value", "only", "mode", "intervals"}
+OPTIONS = {"record", "times", "by", "shape", "columns", "value", "only", "mode", "intervals"}
 
 
 def make_table(specification, document):

@@ -13,6 +13,7 @@
 #include "harness/cli/describe.h"
 #include "harness/cli/execute.h"
 #include "harness/cli/program.h"
+#include "harness/cli/ranks.h"
 #include "harness/cli/selection.h"
 #include "harness/cli/steps.h"
 #include "harness/record/population.h"
@@ -159,7 +160,9 @@ int run_comparison(int argc, char** argv, const std::vector<const gemm::Step*>& 
 }  // namespace
 
 int run(int argc, char** argv, const std::vector<const gemm::Step*>& steps) {
-  return steps.size() == 1 ? run_step(argc, argv, *steps.front()) : run_comparison(argc, argv, steps);
+  if (steps.size() > 1) return run_comparison(argc, argv, steps);
+  const gemm::Step& step = *steps.front();
+  return step.takes_ranks() ? run_rank_step(argc, argv, step) : run_step(argc, argv, step);
 }
 
 int run_steps(int argc, char** argv, const gemm::Step& (*const accessors[])(), unsigned long count) {
