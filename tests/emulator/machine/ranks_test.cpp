@@ -1,4 +1,4 @@
-// Several devices in one run: each rule of ranks with a kernel that breaks only this rule, and its twin.
+// Several devices in one run: each rule of ranks with a kernel that breaks only this rule, and its counterpart.
 #include "emulator/machine/ranks.h"
 
 #include <cstdint>
