@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 
 #include "exchange.cuh"
@@ -198,11 +199,13 @@ __global__ void __launch_bounds__(32) signal_all(Link link) {
   for (std::int64_t piece = threadIdx.x; piece < link.pieces(); piece += 32) signal(link, piece);
 }
 
-template <auto kKernel, RankWork (*kSender)(const PeerCopy&), bool kByEngine = false>
+template <auto kKernel, RankWork (*kSender)(const PeerCopy&), int kThreads, std::size_t kSharedBytes = 0,
+          bool kByEngine = false>
 Variant variant(const char* name, const char* summary) {
   return {.name = name,
           .summary = summary,
           .kernel = ptx::kernel_handle(kKernel),
+          .launch_shape = [](const Shape&) { return ctas(1, kThreads, kSharedBytes); },
           .prepare_ranks = [](const PeerCopy& copy) -> RankLauncher {
             return {.before = kByEngine ? sender_of<await_inbox, 32>(copy) : RankWork(),
                     .run = kSender(copy),
@@ -218,12 +221,12 @@ inline const Step kStep{
     .builds_on = "11_mbarrier_ring",
     .unit = MathUnit::kFma,
     .architecture = Architecture::kSm90a,
-    .variants = {variant<send_by_copies<false>, copier_of<send_by_copies<false>, Shared>>(
+    .variants = {variant<send_by_copies<false>, copier_of<send_by_copies<false>, Shared>, 32, sizeof(Shared)>(
                      "bulk", "bulk copies from shared memory"),
-                 variant<send_by_copies<true>, copier_of<send_by_copies<true>, Shared>>(
+                 variant<send_by_copies<true>, copier_of<send_by_copies<true>, Shared>, 32, sizeof(Shared)>(
                      "tma", "TMA stores through a map of the peer's memory"),
-                 variant<send_by_threads, sender_of<send_by_threads, Threads::kCount>>(
+                 variant<send_by_threads, sender_of<send_by_threads, Threads::kCount>, Threads::kCount>(
                      "threads", "every thread stores 16 bytes at a time"),
-                 variant<signal_all, engine_of, true>("copy_engine", "the copy engine, and no SM")}};
+                 variant<signal_all, engine_of, 32, 0, true>("copy_engine", "the copy engine, and no SM")}};
 
 }  // namespace gemm::step_60
