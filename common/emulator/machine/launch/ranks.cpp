@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#if __has_include(<execinfo.h>)  // not in a page
 #include <execinfo.h>
+#endif
 
 #include <algorithm>
 #include <condition_variable>
@@ -11,6 +13,7 @@
 #include <deque>
 #include <exception>
 #include <limits>
+#include <map>
 #include <mutex>
 #include <numeric>
 #include <thread>
@@ -431,16 +434,23 @@ void order_by_default(const RankStream& stream, Item& item) {
 }
 
 Callers callers_here() {
+#if __has_include(<execinfo.h>)
   constexpr int kFrames = 16;
   void* frames[kFrames];
   const int count = ::backtrace(frames, kFrames);
   return Callers(frames, frames + count);
+#else
+  return {};
+#endif
 }
 
 std::string place_of(const Callers& callers) {
+  static std::map<const void*, std::string> known;  // to ask costs a process
   for (const void* caller : callers) {
-    std::string place =
-        place_with_callers(lines_of_instruction(reinterpret_cast<std::uintptr_t>(caller) - 1));
+    const auto [found, is_new] = known.try_emplace(caller);
+    if (is_new)
+      found->second = place_with_callers(lines_of_instruction(reinterpret_cast<std::uintptr_t>(caller) - 1));
+    const std::string& place = found->second;
     if (place.empty() || place.starts_with("common/") || place.starts_with("own_kernel/")) continue;
     return place;
   }
