@@ -52,6 +52,7 @@ void check_kernel(emulate::Run& run) {
   cudaMalloc(&copied, kCount * sizeof(int));
   cudaMalloc(&flag, sizeof(unsigned));
   cudaMemset(flag, 0, sizeof(unsigned));
+  cudaDeviceSynchronize();  // the streams do not wait for the default stream
   cudaSetDevice(0);
   cudaStreamCreateWithFlags(&streams[0], cudaStreamNonBlocking);
   cudaMalloc(&source, kCount * sizeof(int));
