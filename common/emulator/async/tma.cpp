@@ -15,10 +15,10 @@
 #include "emulator/async/hopper.h"
 #include "emulator/async/launch_control.h"
 #include "emulator/async/proxy_fences.h"
-#include "emulator/machine/ranks.h"
 #include "emulator/explore/hooks.h"
 #include "emulator/explore/left_out.h"
 #include "emulator/ledger/ledger.h"
+#include "emulator/machine/ranks.h"
 #include "emulator/memory/device_memory.h"
 #include "emulator/report/causes/causes.h"
 #include "emulator/report/causes/groups.h"
@@ -228,17 +228,20 @@ void check_tensor(const char* what, const gemm::ptx::TensorMapSpec& spec, const 
   const Grid& grid = thread.cta->gang->grid;
   const bool by_copy = is_agent(cell.write);
   hopper_engine(what, where)
-      .fail("proxy-fence",
-            Report("{} reads global memory that rank {} wrote, without a proxy fence after the acquire", what,
-                   ranks::rank_of_other(grid, cell.write))
-                .line("copy", "{} by {}", where.text(), name_thread(thread))
-                .line("written", "{} by {}", Where::from_packed(cell.write_where & ~kAtomicBit).text(),
-                      by_copy ? name_agent(*thread.cta->gang, cell.write) : name_thread(grid, cell.write))
-                .missing("fence.proxy.async (or .global) after the acquire of the flag and before the copy, by the "
-                         "thread that issues it, or by another one and followed by a barrier")
-                .rule("an acquire orders what follows it in the generic proxy, and a bulk copy reads through the "
-                      "async proxy",
-                      "PTX ISA, \"Async proxy\"; \"Memory Consistency Model\": Causality order"));
+      .fail(
+          "proxy-fence",
+          Report("{} reads global memory that rank {} wrote, without a proxy fence after the acquire", what,
+                 ranks::rank_of_other(grid, cell.write))
+              .line("copy", "{} by {}", where.text(), name_thread(thread))
+              .line("written", "{} by {}", Where::from_packed(cell.write_where & ~kAtomicBit).text(),
+                    by_copy ? name_agent(*thread.cta->gang, cell.write) : name_thread(grid, cell.write))
+              .missing(
+                  "fence.proxy.async (or .global) after the acquire of the flag and before the copy, by the "
+                  "thread that issues it, or by another one and followed by a barrier")
+              .rule(
+                  "an acquire orders what follows it in the generic proxy, and a bulk copy reads through the "
+                  "async proxy",
+                  "PTX ISA, \"Async proxy\"; \"Memory Consistency Model\": Causality order"));
 }
 
 /// The global side of a load, at issue: bounds, initialisation, order.
@@ -263,8 +266,7 @@ void check_source(const char* what, const gemm::ptx::TensorMapSpec& spec, const 
         if (!grid.before.covers(cell.write) && !fenced_on_the_way(thread, cell.write, false)) of_peer = cell;
         return;
       }
-      if (!is_agent(cell.write) &&
-          !hopper_engine(what, where).fenced(thread, cell.write, false)) {
+      if (!is_agent(cell.write) && !hopper_engine(what, where).fenced(thread, cell.write, false)) {
         unfenced = cell;
       }
     });

@@ -316,8 +316,8 @@ inline cudaError_t cudaDeviceDisablePeerAccess(int peer) {
 }
 inline cudaError_t cudaMemcpyPeerAsync(void* to, int to_device, const void* from, int from_device,
                                        std::size_t bytes, cudaStream_t stream = nullptr) {
-  if (emulator::has_ranks() && (emulator_cuda::owner_of(to) != to_device ||
-                                emulator_cuda::owner_of(from) != from_device))
+  if (emulator::has_ranks() &&
+      (emulator_cuda::owner_of(to) != to_device || emulator_cuda::owner_of(from) != from_device))
     return cudaErrorInvalidValue;
   return cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream);
 }

@@ -71,6 +71,7 @@ void* allocate_named(std::size_t bytes, const char* kind) {
   std::string name = std::exchange(s.next_name, {});
   ++s.allocations;
   if (name.empty()) name = fmt::format("{} {}", kind, s.allocations);
+  if (emulator::has_ranks()) name += fmt::format(" of rank {}", emulator::current_device());
   void* memory = emulator::allocate_buffer(bytes, name);
   s.device.insert(memory);
   return memory;

@@ -312,9 +312,9 @@ void submit(Stream stream, NodeKind kind, Operation operation) {
   }
   if (emulator::has_ranks()) {
     using emulator::ranks::Work;
-    const Work work = kind == NodeKind::kKernel                                  ? Work::kKernel
+    const Work work = kind == NodeKind::kKernel                                ? Work::kKernel
                       : kind == NodeKind::kMemcpy || kind == NodeKind::kMemset ? Work::kCopy
-                                                                                 : Work::kOther;
+                                                                               : Work::kOther;
     return emulator::ranks::submit(stream, work, std::move(operation));
   }
   const Lock lock(streams().mutex);

@@ -97,8 +97,8 @@ struct Thread {
   VectorClock clock;  // what it knows of others, its own CTA first
   // Fences: what a fence has made releasable, and what relaxed reads have seen that a fence will acquire.
   VectorClock fenced_system, fenced_device, fenced_cta;
-  std::uint64_t fence_where = 0;  // Where::packed of the latest of device scope
-  std::uint32_t fence_time = 0;   // `time` behind it
+  std::uint64_t fence_where = 0;                   // Where::packed of the latest of device scope
+  std::uint32_t fence_time = 0;                    // `time` behind it
   VectorClock seen_system, seen_device, seen_cta;  // seen_system: of other ranks
   // For Fence-SC (memory/atomics.h): what comes before some fence.sc before here, and what came before one
   // that a write of a flag followed, which has been read before here. By any thread.
@@ -377,7 +377,7 @@ class Gang {
   std::uint64_t completions = 0;                  // of operations
   std::uint64_t yields = 0;
   std::uint32_t until_turn = 0;  // switches until other ranks may go on (ranks.h)
-  bool waits_long = false;                        // it counts in grid.waiting
+  bool waits_long = false;       // it counts in grid.waiting
   StaticShared static_shared{*this};
   GridMeeting grid_meeting;
 

@@ -126,7 +126,9 @@ uint3 Grid::cta_id(std::uint64_t linear) const {
 }
 
 Gang::Gang(Worker& worker_, Grid& grid_, std::uint64_t index, const std::vector<std::uint64_t>& members)
-    : worker(worker_), grid(grid_), random(mix(grid_.options.seed, index + (std::uint64_t{grid_.first_key} << 32))) {
+    : worker(worker_),
+      grid(grid_),
+      random(mix(grid_.options.seed, index + (std::uint64_t{grid_.first_key} << 32))) {
   worker.cta_arena.reset();
   const gemm::ptx::Extent& block = grid.shape.block;
   const int thread_count = static_cast<int>(block.count());

@@ -503,13 +503,15 @@ std::string flag_advice(const Conflict& conflict, Where where) {
   const bool is_scope = !by_engine && other_rank >= 0 && explain_rank_scope(report, thread, earlier);
   if (by_engine) {
     report.missing(
-        "an event that is recorded after the first of the two (cudaEventRecord) and for which the other's stream "
+        "an event that is recorded after the first of the two (cudaEventRecord) and for which the other's "
+        "stream "
         "waits (cudaStreamWaitEvent); or a flag that a kernel behind the copy, in the copy's stream, raises");
     report.rule("a copy engine moves the bytes of a copy in any order, and its copies are ordered by streams",
                 "CUDA C++ Programming Guide, \"Streams\"");
   } else {
     report.rule(
-        "ranks run in any order: a rank may access what another rank accesses only after a release and an acquire "
+        "ranks run in any order: a rank may access what another rank accesses only after a release and an "
+        "acquire "
         "of system scope",
         "PTX ISA, \"Memory Consistency Model: Scope\"");
   }
@@ -543,7 +545,8 @@ std::string flag_advice(const Conflict& conflict, Where where) {
     explain_race(report, thread, address, access, where, conflict.earlier, conflict.stamp,
                  Where::from_packed(conflict.where), conflict.held);
   }
-  if (rank >= 0 || grid.is_engine || (grid.rank >= 0 && ranks::is_engine(conflict.stamp))) fail_rank_race(report, thread, conflict.stamp, rank);
+  if (rank >= 0 || grid.is_engine || (grid.rank >= 0 && ranks::is_engine(conflict.stamp)))
+    fail_rank_race(report, thread, conflict.stamp, rank);
   const bool of_warps =
       space[0] == 's' && warp_mates && !both_write && add_other_warps(report, thread, conflict, address);
   const bool one_reads = access == Access::kRead || conflict.earlier == Access::kRead;
@@ -580,7 +583,8 @@ std::string flag_advice(const Conflict& conflict, Where where) {
                    "separate bytes for each warpgroup: {} and {} of CTA {} both write these, at {} and at "
                    "{}. "
                    "Either an index does not depend on the warpgroup, or both have taken the same work tile",
-                   one, two, name_cta(*thread.cta), Where::from_packed(conflict.where).text(), where.text())) +
+                   one, two, name_cta(*thread.cta), Where::from_packed(conflict.where).text(),
+                   where.text())) +
         flag_advice(conflict, where));
   } else if (space[0] == 'g' && stamp_cta(conflict.stamp) == thread.cta->key && one_reads && !warp_mates) {
     const Where earlier = Where::from_packed(conflict.where);
@@ -669,8 +673,7 @@ bool explain_reused_slot(Report& report, const Thread& thread, std::uintptr_t ad
       "a separate slot for each of two results: warpgroup {} of CTA {} wrote these bytes at {}, and {} "
       "overwrote them at {} before CTA {} had read them. Either two partial tiles need separate slots, or "
       "the second must wait until the first has been read",
-      warpgroup(found.before), name_cta(grid, stamp_cta(writer)),
-      Where::from_packed(found.where).text(),
+      warpgroup(found.before), name_cta(grid, stamp_cta(writer)), Where::from_packed(found.where).text(),
       one_warpgroup ? std::string("the same one") : fmt::format("warpgroup {}", warpgroup(writer)),
       written.text(), name_cta(*thread.cta));
   return true;
@@ -1045,17 +1048,20 @@ void check_peer(const Thread& thread, const Buffer& buffer, std::uintptr_t addre
                 Access access, Where where) {
   const int rank = thread.cta->gang->grid.rank;
   if (has_peer_access(rank, buffer.owner)) return;
-  fail("peer-access",
-       Report("{} by rank {} of memory of rank {}, which it may not access", one(access), rank, buffer.owner)
-           .line("bytes", "{} ({} bytes)", name_address(address), bytes)
-           .line("where", where.text())
-           .line("by", name_thread(thread))
-           .missing("cudaDeviceEnablePeerAccess({}, 0) while device {} is current, before the launch. It holds "
-                    "for one direction: rank {} needs a call of its own",
-                    buffer.owner, rank, buffer.owner)
-           .rule("a kernel may access memory of another device only after its own device has enabled the access",
-                 "CUDA C++ Programming Guide, \"Peer-to-Peer Memory Access\"")
-           .str());
+  fail(
+      "peer-access",
+      Report("{} by rank {} of memory of rank {}, which it may not access", one(access), rank, buffer.owner)
+          .line("bytes", "{} ({} bytes)", name_address(address), bytes)
+          .line("where", where.text())
+          .line("by", name_thread(thread))
+          .missing(
+              "cudaDeviceEnablePeerAccess({}, 0) while device {} is current, before the launch. It holds "
+              "for one direction: rank {} needs a call of its own",
+              buffer.owner, rank, buffer.owner)
+          .rule(
+              "a kernel may access memory of another device only after its own device has enabled the access",
+              "CUDA C++ Programming Guide, \"Peer-to-Peer Memory Access\"")
+          .str());
 }
 
 }  // namespace
@@ -1072,7 +1078,8 @@ void check_global(const void* pointer, unsigned bytes, Access access, Where wher
                         return address < hole.second && address + bytes > hole.first;
                       });
   if (!inside) {
-    if (thread.cta->gang->grid.rank >= 0 && is_freed(address)) fail_gone(thread, address, bytes, access, where);
+    if (thread.cta->gang->grid.rank >= 0 && is_freed(address))
+      fail_gone(thread, address, bytes, access, where);
     Report report("{} of {} bytes is out of bounds of global memory", one(access), bytes);
     report.line("where", where.text())
         .line("by", name_thread(thread))

@@ -488,7 +488,7 @@ void fence(Scope scope, const char* what, Where where, FenceOrder order) {
   // What a later relaxed atomic releases.
   SyncObject snapshot;
   thread.release_into(snapshot);
-  if (scope == Scope::kSystem) thread.fenced_system = snapshot.clock;
+  if (scope == Scope::kSystem && thread.cta->gang->grid.rank >= 0) thread.fenced_system = snapshot.clock;
   if (scope != Scope::kCta) {
     thread.fenced_device = snapshot.clock;
     if (order == FenceOrder::kSequential) thread.sequential_past.join(snapshot.clock);
@@ -1068,7 +1068,8 @@ bool explain_rank_scope(Report& report, const Thread& thread, Stamp earlier) {
               store.where.text(), name_thread(gang.grid, load.stamp), load.value, load.what,
               load.where.text());
   report.missing(
-      "system scope for the fence at {} (fence.acq_rel.sys, __threadfence_system): the scope of the flag's own "
+      "system scope for the fence at {} (fence.acq_rel.sys, __threadfence_system): the scope of the flag's "
+      "own "
       "{} does not help a fence of gpu scope",
       unseen ? Where::from_packed(loader->fence_where).text() : store.latest_fence.text(),
       unseen ? "load" : "store");
@@ -1160,10 +1161,10 @@ bool explain_flag(Report& report, const Thread& thread, Where where, Stamp earli
   const FlagWord::Store& store = *passed->store;
   report.line("raised", "by {} at {}: {}", name_thread(grid, store.stamp), store.where.text(), store.what);
   if (store.device.empty()) {
-    report.missing(
-        "a release: {} at {} does not order earlier accesses; use {} before it",
-        store.what, store.where.text(),
-        grid.rank >= 0 ? "st_release_sys, or a __threadfence_system()" : "st_release_gpu, or a __threadfence()");
+    report.missing("a release: {} at {} does not order earlier accesses; use {} before it", store.what,
+                   store.where.text(),
+                   grid.rank >= 0 ? "st_release_sys, or a __threadfence_system()"
+                                  : "st_release_gpu, or a __threadfence()");
     return true;
   }
   if (!store.device.covers(earlier) && store.knew.covers(earlier)) {
@@ -1201,9 +1202,10 @@ bool explain_flag(Report& report, const Thread& thread, Where where, Stamp earli
     return true;
   }
   if (loader != nullptr && !loader->clock.covers(earlier)) {
-    report.missing(
-        "an acquire: {} at {} does not order later accesses; use {} after it", load.what, load.where.text(),
-        grid.rank >= 0 ? "ld_acquire_sys, or a __threadfence_system()" : "ld_acquire_gpu, or a __threadfence()");
+    report.missing("an acquire: {} at {} does not order later accesses; use {} after it", load.what,
+                   load.where.text(),
+                   grid.rank >= 0 ? "ld_acquire_sys, or a __threadfence_system()"
+                                  : "ld_acquire_gpu, or a __threadfence()");
     return true;
   }
   if (loader != &thread) {

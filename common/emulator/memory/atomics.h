@@ -52,8 +52,8 @@ class Report;
 bool explain_flag(Report& report, const Thread& thread, Where where, Stamp earlier, Where earlier_where,
                   Access earlier_access, Access access);
 
-/// For a race between ranks: the fence that would order them if its scope were the system. False where there is
-/// none.
+/// For a race between ranks: the fence that would order them if its scope were the system. False where there
+/// is none.
 bool explain_rank_scope(Report& report, const Thread& thread, Stamp earlier);
 
 /// `thread` writes what `reader`, of another CTA, has read, and `held`, of the CTA of `thread`, had written:

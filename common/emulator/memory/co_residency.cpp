@@ -105,7 +105,8 @@ bool waits_for_what_has_not_started(Questions& last, const Thread& thread, bool 
 }  // namespace
 
 bool watches_co_residency(const Grid& grid) {
-  return grid.rank < 0 && !grid.shape.co_resident && grid.gangs > 1 && course_rule_on(CourseRule::kCoResidency);
+  return grid.rank < 0 && !grid.shape.co_resident && grid.gangs > 1 &&
+         course_rule_on(CourseRule::kCoResidency);
 }
 
 void note_atomic_write(const Thread& thread) {

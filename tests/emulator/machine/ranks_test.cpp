@@ -37,7 +37,8 @@ struct World {
       }
       streams.push_back(ranks::make_stream(false));
       data.push_back(std::make_unique<DeviceArray<int>>(1024, "data of rank " + std::to_string(rank)));
-      flags.push_back(std::make_unique<DeviceArray<std::uint32_t>>(8, "flags of rank " + std::to_string(rank)));
+      flags.push_back(
+          std::make_unique<DeviceArray<std::uint32_t>>(8, "flags of rank " + std::to_string(rank)));
       out.push_back(std::make_unique<DeviceArray<int>>(1024, "out of rank " + std::to_string(rank)));
       flags.back()->fill(0);
       data.back()->fill(0);
@@ -59,9 +60,11 @@ struct World {
   std::uint32_t* flags_of(std::size_t rank) { return flags[rank]->get(); }
 
   template <typename... Parameters, typename... Arguments>
-  void launch(int rank, void (*kernel)(Parameters...), const ptx::LaunchShape& shape, Arguments&&... arguments) {
+  void launch(int rank, void (*kernel)(Parameters...), const ptx::LaunchShape& shape,
+              Arguments&&... arguments) {
     emulator::set_current_device(rank);
-    ptx::launch(kernel, shape, streams[static_cast<std::size_t>(rank)], std::forward<Arguments>(arguments)...);
+    ptx::launch(kernel, shape, streams[static_cast<std::size_t>(rank)],
+                std::forward<Arguments>(arguments)...);
   }
   void finish() {
     for (int rank = 0; rank < devices; ++rank) ranks::finish_device(rank);
@@ -156,8 +159,9 @@ TEST_CASE("a fence of gpu scope orders nothing between ranks") {
 
 TEST_CASE("memory of a peer needs peer access") {
   CHECK_BREAKS("peer-access", hand_over(Scope::kSys, false));
-  check_report(hand_over(Scope::kSys, false), "peer-access",
-               {"by rank 0 of memory of rank 1", "CTA (0,0,0) of rank 0", "cudaDeviceEnablePeerAccess(1, 0)"});
+  check_report(
+      hand_over(Scope::kSys, false), "peer-access",
+      {"by rank 0 of memory of rank 1", "CTA (0,0,0) of rank 0", "cudaDeviceEnablePeerAccess(1, 0)"});
 }
 
 namespace {
@@ -169,7 +173,7 @@ __global__ void pass_on(int* own, int* next, std::uint32_t* own_flag, std::uint3
   __syncthreads();
   if (threadIdx.x == 0) {
     ptx::st_release_sys(next_flag, epoch);
-    while (ptx::ld_acquire_sys(own_flag) != epoch) {
+    while (ptx::ld_acquire_sys(own_flag) < epoch) {
     }
   }
   __syncthreads();
@@ -180,7 +184,7 @@ __global__ void pass_on(int* own, int* next, std::uint32_t* own_flag, std::uint3
 }
 __global__ void await_readers(const std::uint32_t* next_flag, std::uint32_t epoch) {
   if (threadIdx.x == 0) {
-    while (ptx::ld_acquire_sys(next_flag + 1) != epoch) {
+    while (ptx::ld_acquire_sys(next_flag + 1) < epoch) {
     }
   }
 }
@@ -311,7 +315,7 @@ __global__ void load_tile(const int* data, const std::uint32_t* flag, int* out, 
     ptx::cp_async_bulk(stage.tile, data, kTileBytes, &stage.full);
   }
   __syncthreads();
-  ptx::mbarrier_wait_parity(&stage.full, 0);
+  ptx::mbarrier_wait_parity(&stage.full, 0, {"reader", "full", 0, 0});
   ptx::st_global(out + threadIdx.x, ptx::ld_shared(stage.tile + threadIdx.x));
 }
 

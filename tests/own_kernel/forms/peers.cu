@@ -1,9 +1,9 @@
-// Two devices of one process, in the CUDA runtime's own words: peer access, streams and events of both, a copy
-// engine, and a flag of system scope that a kernel raises in the other device's memory.
+// Two devices of one process, in the CUDA runtime's own words: peer access, streams and events of both, a
+// copy engine, and a flag of system scope that a kernel raises in the other device's memory.
 //
-// Run with GEMM_STEPS_DEVICES=2. Broken on purpose: -D NO_PEER_ACCESS, -D NO_EVENT (a kernel reads what a copy
-// engine brings, without waiting for it), -D DEVICE_SCOPE (the flag has the scope of one device), -D FREED (the
-// second device frees memory into which the first one may still be writing).
+// Run with GEMM_STEPS_DEVICES=2. Broken on purpose: -D NO_PEER_ACCESS, -D NO_EVENT (a kernel reads what a
+// copy engine brings, without waiting for it), -D DEVICE_SCOPE (the flag has the scope of one device), -D
+// FREED (the second device frees memory into which the first one may still be writing).
 #include <cuda/atomic>
 
 #include <vector>
@@ -52,6 +52,7 @@ void check_kernel(emulate::Run& run) {
   cudaMalloc(&copied, kCount * sizeof(int));
   cudaMalloc(&flag, sizeof(unsigned));
   cudaMemset(flag, 0, sizeof(unsigned));
+  cudaDeviceSynchronize();  // the streams do not wait for the default stream
   cudaSetDevice(0);
   cudaStreamCreateWithFlags(&streams[0], cudaStreamNonBlocking);
   cudaMalloc(&source, kCount * sizeof(int));

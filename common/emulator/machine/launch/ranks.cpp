@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#if __has_include(<execinfo.h>)  // not in a page
 #include <execinfo.h>
+#endif
 
 #include <algorithm>
 #include <condition_variable>
@@ -11,6 +13,7 @@
 #include <deque>
 #include <exception>
 #include <limits>
+#include <map>
 #include <mutex>
 #include <numeric>
 #include <thread>
@@ -250,8 +253,8 @@ void choose() {
     r.holder->wake.notify_one();
     return;
   }
-  const Completion completion = (ready.front()->running ? *ready.front()->running : ready.front()->queue.front())
-                                    .options.completion;
+  const Completion completion =
+      (ready.front()->running ? *ready.front()->running : ready.front()->queue.front()).options.completion;
   const auto keep = [&](const auto& wanted) {
     if (std::any_of(ready.begin(), ready.end(), wanted))
       std::erase_if(ready, [&](const RankStream* stream) { return !wanted(stream); });
@@ -262,7 +265,8 @@ void choose() {
   std::size_t chosen = r.random.below(static_cast<std::uint32_t>(ready.size()));
   // Some streams are ahead of others for a while.
   const auto priority = [&](const RankStream& stream) {
-    return Random((r.turns >> 6 << 20) ^ static_cast<std::uint64_t>(stream.device) << 10 ^ stream.number).next();
+    return Random((r.turns >> 6 << 20) ^ static_cast<std::uint64_t>(stream.device) << 10 ^ stream.number)
+        .next();
   };
   if (r.random.below(2) == 0) {
     const std::size_t other = r.random.below(static_cast<std::uint32_t>(ready.size()));
@@ -425,22 +429,30 @@ void order_by_default(const RankStream& stream, Item& item) {
     return;
   }
   for (RankStream* other : r.streams) {
-    if (other != &stream && other->device == stream.device && other->waits_for_default && other->submitted > 0)
+    if (other != &stream && other->device == stream.device && other->waits_for_default &&
+        other->submitted > 0)
       item.after.emplace_back(other, other->submitted);
   }
 }
 
 Callers callers_here() {
+#if __has_include(<execinfo.h>)
   constexpr int kFrames = 16;
   void* frames[kFrames];
   const int count = ::backtrace(frames, kFrames);
   return Callers(frames, frames + count);
+#else
+  return {};
+#endif
 }
 
 std::string place_of(const Callers& callers) {
+  static std::map<const void*, std::string> known;  // to ask costs a process
   for (const void* caller : callers) {
-    std::string place =
-        place_with_callers(lines_of_instruction(reinterpret_cast<std::uintptr_t>(caller) - 1));
+    const auto [found, is_new] = known.try_emplace(caller);
+    if (is_new)
+      found->second = place_with_callers(lines_of_instruction(reinterpret_cast<std::uintptr_t>(caller) - 1));
+    const std::string& place = found->second;
     if (place.empty() || place.starts_with("common/") || place.starts_with("own_kernel/")) continue;
     return place;
   }
@@ -464,7 +476,8 @@ std::unique_ptr<Failure> deadlock() {
       return nullptr;
   }
   Report report(
-      "the ranks wait for each other: nothing in memory changes any more, and every thread that can run polls "
+      "the ranks wait for each other: nothing in memory changes any more, and every thread that can run "
+      "polls "
       "for a value that no rank is going to write");
   for (const RankStream* stream : r.streams) {
     if (stream->running && stream->gang)
@@ -476,7 +489,8 @@ std::unique_ptr<Failure> deadlock() {
                   stream->queue.front().waits ? "an event" : "another stream's");
   }
   report.rule(
-      "every wait needs a thread or an operation that can still end it: a flag's owner must raise the flag of "
+      "every wait needs a thread or an operation that can still end it: a flag's owner must raise the flag "
+      "of "
       "this rank, with this launch's number",
       "PTX ISA, \"Memory Consistency Model\"");
   return std::make_unique<Failure>(Failure{"deadlock", report.str()});
@@ -876,7 +890,8 @@ void before_free(const void* memory) {
       report.line(writes ? "write" : "read", "at {} by {}", Where::from_packed(where).text(),
                   name_thread(stamp));
       report.missing(
-          "a wait for rank {} before rank {} frees its memory: cudaFree and cudaDeviceReset wait for their own "
+          "a wait for rank {} before rank {} frees its memory: cudaFree and cudaDeviceReset wait for their "
+          "own "
           "device only (cudaSetDevice({}), then cudaDeviceSynchronize)",
           rank_of(stamp_cta(stamp)), buffer->owner, rank_of(stamp_cta(stamp)));
       report.rule("a rank's memory must exist for as long as its peers use it",

@@ -1211,8 +1211,7 @@ bool explain_two_copies(Report& report, const Thread& thread, const LoadRecord& 
   const std::optional<int> second = k_tile_of(grid, load);
   if (first && second && *first != *second) return false;
   const auto of = [&](const LoadRecord& copy) {
-    return fmt::format("{} of CTA {}{}", describe_load(grid, copy),
-                       name_cta(grid, stamp_cta(copy.issuer)),
+    return fmt::format("{} of CTA {}{}", describe_load(grid, copy), name_cta(grid, stamp_cta(copy.issuer)),
                        copy.ctas != 0 ? fmt::format(" with mask {:#x}", copy.ctas) : std::string());
   };
   const auto bytes = [&](const LoadRecord& copy) {

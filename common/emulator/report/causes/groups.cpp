@@ -114,8 +114,8 @@ bool explain_groups(Report& report, const Grid& grid, std::uintptr_t address, st
   report.missing(
       "one owner: CTAs {} and {} both store this element. Either a tile of group {} must not store rows "
       "after {}, or two CTAs have taken the same tile of group {}",
-      name_cta(grid, one), name_cta(grid, other), before,
-      rows[static_cast<std::size_t>(before)].end - 1, mine);
+      name_cta(grid, one), name_cta(grid, other), before, rows[static_cast<std::size_t>(before)].end - 1,
+      mine);
   return true;
 }
 
