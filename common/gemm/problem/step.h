@@ -104,12 +104,13 @@ inline bool needs_whole_rows(const Variant& variant) {
   return variant.epilogues.reduction == Reduction::kTopKSoftmax;
 }
 /// The shape, or where a row of D must lie in one tile, that of its last column of tiles. Where D's elements
-/// are bytes, N is rounded up to what TMA takes.
+/// are bytes or less, N is rounded up to what TMA takes.
 inline Shape fitting_shape(const Variant& variant, Shape shape) {
   if (needs_whole_rows(variant) && shape.n > variant.tile.n)
     shape.n = shape.n % variant.tile.n == 0 ? variant.tile.n : shape.n % variant.tile.n;
-  constexpr int kVector = 16;  // bytes; a row of D is whole ones
-  if (bytes_of(variant.types.d) == 1) shape.n = ceil_div(shape.n, kVector) * kVector;
+  constexpr int kVectorBits = 128;  // a row of D is whole ones
+  if (const int bits = bits_of(variant.types.d); bits <= 8)
+    shape.n = ceil_div(shape.n, kVectorBits / bits) * (kVectorBits / bits);
   return shape;
 }
 
