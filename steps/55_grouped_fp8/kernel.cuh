@@ -1,0 +1,232 @@
+// Step 55: groups of rows with block scales. Only the producer searches: a tile's place in the groups reaches
+// the consumers with the last k-tile of the tile before.
+#pragma once
+
+#include <tuple>
+#include <vector>
+
+#include "gemm/epilogue/whole_store.cuh"
+#include "gemm/launch/groups.cuh"
+#include "gemm/launch/launch.cuh"
+#include "gemm/launch/tensor_maps.cuh"
+#include "gemm/pipeline/issue_order.cuh"
+#include "gemm/pipeline/lane_scales.cuh"
+#include "gemm/pipeline/promoting_reader.cuh"
+#include "gemm/pipeline/ring.cuh"
+#include "gemm/pipeline/roles.h"
+#include "gemm/pipeline/scaled_parts.cuh"
+#include "gemm/problem/gemm.h"
+#include "gemm/problem/problem.h"
+#include "gemm/problem/step.h"
+#include "gemm/schedule/group_search.cuh"
+#include "gemm/schedule/raster.h"
+#include "gemm/tile/byte_tile.cuh"
+#include "gemm/tile/wgmma_tile.cuh"
+#include "ptx/core.cuh"
+#include "ptx/elect.cuh"
+#include "ptx/fence.cuh"
+#include "ptx/mbarrier.cuh"
+#include "ptx/memory.cuh"
+#include "ptx/setmaxnreg.cuh"
+#include "ptx/shared.cuh"
+#include "ptx/tensor_map.h"
+#include "ptx/tma.cuh"
+
+namespace gemm::step_55 {
+
+/// A tile of rows x columns for two warpgroups, below each other, or for tiles of 64 rows beside each other.
+template <int kRows, int kColumns, int kRingStages, Phase kOrder = Phase::kAny>
+struct Fp8Groups {
+  static constexpr int kDown = kRows / 64;
+  static constexpr int kAcross = kDown == 1 ? 2 : 1;
+  static constexpr int kWarpgroups = kDown * kAcross;
+  static_assert(kWarpgroups == 2, "tiles of 64 or 128 rows");
+  using T = ByteTiling<kRows, kColumns, kDown>;
+  using R = Roles<T, kWarpgroups>;
+  static constexpr int kStages = kRingStages;
+  static constexpr Phase kPhase = kOrder;
+  static constexpr int kWidth = kColumns / kAcross;  // columns of a warpgroup
+  static constexpr int kBuffers = kWidth / 64;
+  using Reader = PromotingReader<T, kStages, kWidth, kPhase>;
+};
+
+// Lesson: a row of A's scales is that of a block of K, so a tile's scales begin at its first row. A box must
+// begin at a multiple of 16 bytes, which is four scales, and a group begins anywhere. So the box begins up to
+// three rows before the tile and has four more.
+template <typename T>
+inline constexpr int kScaleRows = T::kM + 4;
+
+/// A work tile as the consumers need it.
+struct alignas(16) Work {
+  int row;  // of A and of D
+  int end;  // of its group's rows; 0: there is no tile
+  int column;
+  int group;
+};
+
+template <typename V, typename T = typename V::T>
+struct Shared {
+  Ring<T, V::kStages> ring;
+  struct alignas(128) Scales {
+    float of_rows[kScaleRows<T>];  // [m], from a row on whose number is a multiple of 4
+  };
+  Scales scales_a[V::kStages];
+  alignas(1024) unsigned char d[V::kWarpgroups][V::kBuffers][64][kRowBytes];  // [warpgroup][buffer][m]
+  Work following[V::kStages];  // [stage]: beside the last k-tile of a tile, the tile after it
+};
+
+/// The scales of a group's B. Each group begins with a block of its own, even where N ends inside one.
+__device__ __forceinline__ BlockScales scales_of_group(const BlockScales& given, int group) {
+  return {given.values + group * (ceil_div(given.n, kScaleBlock) * given.pitch), given.pitch, given.n};
+}
+
+template <typename V, typename T = typename V::T>
+__global__ void __launch_bounds__(V::R::kThreads, T::kCtasPerSm)
+    grouped_fp8_kernel(Gemm gemm, GroupsOnDevice groups, BlockScales given,
+                       const __grid_constant__ ptx::TensorMap scale_map,
+                       const __grid_constant__ ptx::TensorMap a_map,
+                       const __grid_constant__ ptx::TensorMap b_map,
+                       const __grid_constant__ ptx::TensorMap d_map) {
+  auto& shared = ptx::dynamic_shared<Shared<V>>();
+  auto& ring = shared.ring;
+  const auto [m, n, k] = gemm.shape;
+  const int k_tiles = ceil_div(k, kScaleBlock);
+  const int warp = warp_index();
+
+  // Every warp finds the CTA's first tile. From then on only the producer searches.
+  GroupSearch<T, GroupsOnDevice> search{n, {RasterOrder::kGrouped, 2048 / T::kM}, groups};
+  int index = static_cast<int>(blockIdx.x);
+  GroupTile found;
+  if (!search.find(index, found)) return;
+  Work work{found.row, found.end, found.column, search.at.group};
+
+  if (threadIdx.x == 0) {
+    ring.init(4 * V::kWarpgroups);  // one arrival per warp: each has read scales
+    ptx::fence_mbarrier_init_release_cluster();
+  }
+  __syncthreads();
+
+  if (warp >= V::R::kProducerWarp) {
+    ptx::setmaxnreg_dec<V::R::kProducerRegisters>();
+    if (warp != V::R::kProducerWarp) return;
+    const bool issues = ptx::elect_sync();
+    PipelineState<V::kStages> fill{0, 1};
+    for (bool more = true; more;) {
+      const GroupTile tile = found;
+      more = search.find(index += static_cast<int>(gridDim.x), found);
+      const Work following = more ? Work{found.row, found.end, found.column, search.at.group} : Work{};
+      for (int i = 0; issues && i < k_tiles; ++i) {
+        ring.producer_acquire(fill, i);
+        auto& stage = ring.stage[fill.stage];
+        auto* const full = &ring.full[fill.stage];
+        if (i + 1 == k_tiles) ptx::st_shared(&shared.following[fill.stage], following);
+        ptx::mbarrier_arrive_expect_tx(full, kRowBytes * (T::kM + T::kN) + 4 * kScaleRows<T>);
+        ptx::cp_async_bulk_tensor_2d(stage.a, &a_map, i * kRowBytes, tile.row, full);
+        ptx::cp_async_bulk_tensor_2d(stage.b, &b_map, i * kRowBytes, tile.b_row, full);
+        ptx::cp_async_bulk_tensor_2d(shared.scales_a[fill.stage].of_rows, &scale_map, tile.row / 4 * 4, i,
+                                     full);
+        fill.advance();
+      }
+      __syncwarp();
+    }
+    return;
+  }
+
+  ptx::setmaxnreg_inc<V::R::kConsumerRegisters>();
+  const int warpgroup = warp / 4;
+  typename V::Reader reader{ring, warpgroup / V::kAcross * 64, warpgroup % V::kAcross * V::kWidth};
+  const auto load_scales_b = [&](const Work& of, int k_tile) {
+    reader.scales_b.load(scales_of_group(given, of.group), of.column + reader.column, k_tile, k_tiles);
+  };
+  const auto wait_for = [&](const Work& of, int k_tile) {
+    ring.consumer_wait(reader.read, k_tile);
+    const float* const scales = shared.scales_a[reader.read.stage].of_rows;
+    read_row_scales(reader.scales_a, &scales[of.row % 4 + reader.thread_row]);
+  };
+  const auto issue_next = [&] { reader.issue(0, reader.read.stage); };
+  const auto store = [&] {
+    const int row = work.row + reader.row;
+    const int column = work.column + reader.column;
+    if (row + 64 <= work.end)
+      store_whole_tile(reader.sums, shared.d[warpgroup], &d_map, row, column);
+    else
+      store_rows_before(reader.sums, gemm.d, work.end, n, row, column);
+    __syncwarp();  // without it, ptxas takes the stage's number for one that differs from lane to lane
+  };
+
+  load_scales_b(work, 0);
+  wait_for(work, 0);
+  reader.order.begin();
+  issue_next();
+  for (;;) {
+    const int first = (work.column + reader.column) % kScaleBlock;
+    reader.clear();
+    for (int i = 0; i + 1 < k_tiles; ++i) {
+      const auto meanwhile = [&] {
+        if (i % 32 == 31) load_scales_b(work, i + 1);
+        reader.read.advance();
+        wait_for(work, i + 1);
+      };
+      reader.finish_k_tile(i, first, meanwhile, issue_next);
+    }
+    const Work following = ptx::ld_shared(&shared.following[reader.read.stage]);
+    if (warp_uniform(following.end) == 0) break;
+    const auto meanwhile = [&] {
+      load_scales_b(following, 0);
+      reader.read.advance();
+      wait_for(following, 0);
+    };
+    reader.finish_k_tile(k_tiles - 1, first, meanwhile, issue_next);
+    store();
+    work = following;
+  }
+  reader.finish_k_tile(
+      k_tiles - 1, (work.column + reader.column) % kScaleBlock, [] {}, [] {});
+  reader.order.end();
+  store();
+  if (threadIdx.x % 128 == 0) ptx::cp_async_bulk_wait_group<0>();
+}
+
+template <typename V>
+Variant variant(const char* name, const char* summary, GroupForm form) {
+  using T = typename V::T;
+  using Grid = GroupedCtas<T, Shared<V>, V::R::kThreads>;
+  return variant_of<grouped_fp8_kernel<V>, Grid>(
+      {.name = name,
+       .summary = summary,
+       .tile = kByteTile<T, e4m3>,
+       .stages = V::kStages,
+       .traffic = byte_tile_traffic<T, e4m3>(),
+       .types = {.a = Type::kE4m3,
+                 .b = Type::kE4m3,
+                 .d = Type::kBf16,
+                 .promotion = kScaleBlock,
+                 .scaling = Scaling::kBlocks},
+       .groups = form},
+      [](const Problem& problem) {
+        const auto [m, n, k] = problem.shape;
+        return std::tuple(static_cast<const Gemm&>(problem), groups_on_device(problem),
+                          BlockScales{problem.scales_b, problem.scales_b_pitch, n},
+                          block_scale_map(problem, kScaleRows<T>),
+                          typed_map(problem.a, Type::kE4m3, m, k, T::kM),
+                          typed_map(problem.b, Type::kE4m3, count_groups(problem) * n, k, T::kN),
+                          typed_map(problem.d, Type::kBf16, m, n, 64));
+      });
+}
+
+using enum GroupForm;
+
+inline const Step kStep{
+    .name = "55_grouped_fp8",
+    .title = "groups with block scales, whose tiles only the producer looks for",
+    .builds_on = "46_fitted_fp8",
+    .unit = MathUnit::kWgmma,
+    .architecture = Architecture::kSm90a,
+    .contract = {.n_multiple = 8, .k_multiple = 16},
+    .variants = {
+        variant<Fp8Groups<128, 256, 3>>("contiguous", "groups one after another, tiles of 128 x 256", kRows),
+        variant<Fp8Groups<128, 192, 4, Phase::kOut>>("contiguous_192", "the same, 128 x 192 in turns", kRows),
+        variant<Fp8Groups<128, 256, 3>>("masked", "counts in device memory, tiles of 128 x 256", kMasked),
+        variant<Fp8Groups<64, 256, 4>>("masked_few", "the same, 64 x 256 for few rows a group", kMasked)}};
+
+}  // namespace gemm::step_55
