@@ -70,17 +70,20 @@ std::vector<Racer> ours_at(const std::vector<harness::Entry>& entries, const gem
   return racers;
 }
 
-std::vector<Racer> theirs_at(const std::vector<Kernel>& kernels, const gemm::Shape& shape) {
+/// Those compiled for the shape; where groups have room for so many rows, their tiles must fill it.
+std::vector<Racer> theirs_at(const std::vector<Kernel>& kernels, const gemm::Shape& shape, int capacity) {
   std::vector<Racer> racers;
   for (const Kernel& kernel : kernels) {
-    if (kernel.configuration.n == shape.n && kernel.configuration.k == shape.k)
+    if (kernel.configuration.n == shape.n && kernel.configuration.k == shape.k &&
+        capacity % kernel.configuration.tile.m == 0)
       racers.push_back({rivals::kDeepGemm, &kernel.variant, &kernel.variant});
   }
   if (racers.empty())
     throw harness::Error(
         fmt::format("DeepGEMM's kernels were not compiled for the N and K of {}: name this shape "
-                    "to tools/rivals, which compiles them",
-                    harness::to_string(shape)));
+                    "to tools/rivals, which compiles them{}",
+                    harness::to_string(shape),
+                    capacity > 0 ? "; and room for more rows must be a multiple of 64" : ""));
   return racers;
 }
 
@@ -243,7 +246,7 @@ int execute(const Options& options) {
       "| M x N x K | DeepGEMM's fastest | us | ours | us | speed / DeepGEMM | verdict |\n"
       "| --- | --- | ---: | --- | ---: | --- | --- |\n";
   for (const gemm::Shape& shape : selection.shapes) {
-    std::vector<Racer> theirs = theirs_at(kernels, shape);
+    std::vector<Racer> theirs = theirs_at(kernels, shape, harness::parse_capacity(options.groups));
     std::vector<Racer> ours = ours_at(entries, rival, shape);
     timing.form = form_of(rival, shape, options);
     if (!options.check) {
