@@ -2,6 +2,7 @@
 // the consumers with the last k-tile of the tile before.
 #pragma once
 
+#include <cstdint>
 #include <tuple>
 #include <vector>
 
@@ -34,13 +35,14 @@
 
 namespace gemm::step_55 {
 
-/// A tile of rows x columns for two warpgroups, below each other, or for tiles of 64 rows beside each other.
-template <int kRows, int kColumns, int kRingStages, Phase kOrder = Phase::kAny>
+/// A tile of rows x columns for warpgroups below each other, and in tiles of 64 rows beside each other. A is
+/// loaded in boxes of kBoxRows rows, and only those that have rows of the group.
+template <int kRows, int kColumns, int kRingStages, Phase kOrder = Phase::kAny, int kBoxRows = kRows>
 struct Fp8Groups {
   static constexpr int kDown = kRows / 64;
-  static constexpr int kAcross = kDown == 1 ? 2 : 1;
+  static constexpr int kAcross = kDown == 1 ? kColumns / 128 : 1;
   static constexpr int kWarpgroups = kDown * kAcross;
-  static_assert(kWarpgroups == 2, "tiles of 64 or 128 rows");
+  static constexpr int kBox = kBoxRows;
   using T = ByteTiling<kRows, kColumns, kDown>;
   using R = Roles<T, kWarpgroups>;
   static constexpr int kStages = kRingStages;
@@ -75,6 +77,18 @@ struct Shared {
   Work following[V::kStages];  // [stage]: beside the last k-tile of a tile, the tile after it
 };
 
+/// Rows of A that no box brings are multiplied, too. Nobody stores what comes of them, so they may be
+/// anything that is there.
+template <int kStages, typename Tiles>
+__device__ __forceinline__ void fill_with_zeros(Tiles (&stages)[kStages], int threads) {
+  for (auto& stage : stages) {
+    constexpr int kVectors = sizeof stage.a / sizeof(uint4);
+    for (int i = static_cast<int>(threadIdx.x); i < kVectors; i += threads)
+      ptx::st_shared(reinterpret_cast<uint4*>(&stage.a) + i, make_uint4(0, 0, 0, 0));
+  }
+  ptx::fence_proxy_async_shared_cta();  // the tensor cores read them
+}
+
 /// The scales of a group's B. Each group begins with a block of its own, even where N ends inside one.
 __device__ __forceinline__ BlockScales scales_of_group(const BlockScales& given, int group) {
   return {given.values + group * (ceil_div(given.n, kScaleBlock) * given.pitch), given.pitch, given.n};
@@ -104,6 +118,7 @@ __global__ void __launch_bounds__(V::R::kThreads, T::kCtasPerSm)
     ring.init(4 * V::kWarpgroups);  // one arrival per warp: each has read scales
     ptx::fence_mbarrier_init_release_cluster();
   }
+  if constexpr (V::kBox < T::kM) fill_with_zeros(ring.stage, V::R::kThreads);
   __syncthreads();
 
   if (warp >= V::R::kProducerWarp) {
@@ -115,13 +130,18 @@ __global__ void __launch_bounds__(V::R::kThreads, T::kCtasPerSm)
       const GroupTile tile = found;
       more = search.find(index += static_cast<int>(gridDim.x), found);
       const Work following = more ? Work{found.row, found.end, found.column, search.at.group} : Work{};
+      const int rows = tile.end - tile.row;
+      const int boxes = ceil_div(rows < T::kM ? rows : T::kM, V::kBox);
+      const auto bytes =
+          static_cast<std::uint32_t>(kRowBytes * (boxes * V::kBox + T::kN) + 4 * kScaleRows<T>);
       for (int i = 0; issues && i < k_tiles; ++i) {
         ring.producer_acquire(fill, i);
         auto& stage = ring.stage[fill.stage];
         auto* const full = &ring.full[fill.stage];
         if (i + 1 == k_tiles) ptx::st_shared(&shared.following[fill.stage], following);
-        ptx::mbarrier_arrive_expect_tx(full, kRowBytes * (T::kM + T::kN) + 4 * kScaleRows<T>);
-        ptx::cp_async_bulk_tensor_2d(stage.a, &a_map, i * kRowBytes, tile.row, full);
+        ptx::mbarrier_arrive_expect_tx(full, bytes);
+        for (int row = 0; row < boxes * V::kBox; row += V::kBox)
+          ptx::cp_async_bulk_tensor_2d(stage.a[0][row], &a_map, i * kRowBytes, tile.row + row, full);
         ptx::cp_async_bulk_tensor_2d(stage.b, &b_map, i * kRowBytes, tile.b_row, full);
         ptx::cp_async_bulk_tensor_2d(shared.scales_a[fill.stage].of_rows, &scale_map, tile.row / 4 * 4, i,
                                      full);
@@ -208,7 +228,7 @@ Variant variant(const char* name, const char* summary, GroupForm form) {
         return std::tuple(static_cast<const Gemm&>(problem), groups_on_device(problem),
                           BlockScales{problem.scales_b, problem.scales_b_pitch, n},
                           block_scale_map(problem, kScaleRows<T>),
-                          typed_map(problem.a, Type::kE4m3, m, k, T::kM),
+                          typed_map(problem.a, Type::kE4m3, m, k, V::kBox),
                           typed_map(problem.b, Type::kE4m3, count_groups(problem) * n, k, T::kN),
                           typed_map(problem.d, Type::kBf16, m, n, 64));
       });
@@ -227,6 +247,10 @@ inline const Step kStep{
         variant<Fp8Groups<128, 256, 3>>("contiguous", "groups one after another, tiles of 128 x 256", kRows),
         variant<Fp8Groups<128, 192, 4, Phase::kOut>>("contiguous_192", "the same, 128 x 192 in turns", kRows),
         variant<Fp8Groups<128, 256, 3>>("masked", "counts in device memory, tiles of 128 x 256", kMasked),
-        variant<Fp8Groups<64, 256, 4>>("masked_few", "the same, 64 x 256 for few rows a group", kMasked)}};
+        variant<Fp8Groups<64, 256, 4, Phase::kAny, 16>>("masked_few", "the same, 64 x 256, A in boxes of 16",
+                                                        kMasked),
+        variant<Fp8Groups<64, 256, 4>>("few_whole", "the same, 64 x 256, A in boxes of 64", kMasked),
+        variant<Fp8Groups<64, 128, 8, Phase::kAny, 16>>("few_128", "the same, 64 x 128, A in boxes of 16",
+                                                        kMasked)}};
 
 }  // namespace gemm::step_55

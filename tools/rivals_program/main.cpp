@@ -79,11 +79,10 @@ std::vector<Racer> theirs_at(const std::vector<Kernel>& kernels, const gemm::Sha
       racers.push_back({rivals::kDeepGemm, &kernel.variant, &kernel.variant});
   }
   if (racers.empty())
-    throw harness::Error(
-        fmt::format("DeepGEMM's kernels were not compiled for the N and K of {}: name this shape "
-                    "to tools/rivals, which compiles them{}",
-                    harness::to_string(shape),
-                    capacity > 0 ? "; and room for more rows must be a multiple of 64" : ""));
+    throw harness::Error(fmt::format(
+        "DeepGEMM's kernels were not compiled for the N and K of {}: name this shape "
+        "to tools/rivals, which compiles them{}",
+        harness::to_string(shape), capacity > 0 ? "; and room for more rows must be a multiple of 64" : ""));
   return racers;
 }
 
