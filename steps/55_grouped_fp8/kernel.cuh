@@ -147,8 +147,8 @@ __global__ void __launch_bounds__(V::R::kThreads, T::kCtasPerSm)
   if (threadIdx.x % 128 == 0) ptx::cp_async_bulk_wait_group<0>();
 }
 
-template <typename V>
-Variant variant(const char* name, const char* summary, GroupForm form) {
+template <typename V, GroupForm kForm>
+Variant variant(const char* name, const char* summary) {
   using T = typename V::T;
   using Grid = GroupedCtas<T, Shared<V>, V::R::kThreads>;
   return variant_of<grouped_fp8_kernel<V>, Grid>(
@@ -162,7 +162,7 @@ Variant variant(const char* name, const char* summary, GroupForm form) {
                  .d = Type::kBf16,
                  .promotion = kScaleBlock,
                  .scaling = Scaling::kBlocks},
-       .groups = form},
+       .groups = kForm},
       [](const Problem& problem) {
         const auto [m, n, k] = problem.shape;
         return std::tuple(static_cast<const Gemm&>(problem), groups_on_device(problem),
@@ -184,13 +184,13 @@ inline const Step kStep{
     .architecture = Architecture::kSm90a,
     .contract = {.n_multiple = 8, .k_multiple = 16},
     .variants = {
-        variant<Fp8Groups<128, 256, 3>>("contiguous", "groups one after another, tiles of 128 x 256", kRows),
-        variant<Fp8Groups<128, 192, 4, Phase::kOut>>("contiguous_192", "the same, 128 x 192 in turns", kRows),
-        variant<Fp8Groups<128, 256, 3>>("masked", "counts in device memory, tiles of 128 x 256", kMasked),
-        variant<Fp8Groups<64, 256, 4, Phase::kAny, 16>>("masked_few", "the same, 64 x 256, A in boxes of 16",
-                                                        kMasked),
-        variant<Fp8Groups<64, 256, 4>>("few_whole", "the same, 64 x 256, A in boxes of 64", kMasked),
-        variant<Fp8Groups<64, 128, 8, Phase::kAny, 16>>("few_128", "the same, 64 x 128, A in boxes of 16",
-                                                        kMasked)}};
+        variant<Fp8Groups<128, 256, 3>, kRows>("contiguous", "groups one after another, tiles of 128 x 256"),
+        variant<Fp8Groups<128, 192, 4, Phase::kOut>, kRows>("contiguous_192", "the same, 128 x 192 in turns"),
+        variant<Fp8Groups<128, 256, 3>, kMasked>("masked", "counts in device memory, tiles of 128 x 256"),
+        variant<Fp8Groups<64, 256, 4, Phase::kAny, 16>, kMasked>("masked_few",
+                                                                 "64 x 256, A in boxes of 16 rows"),
+        variant<Fp8Groups<64, 256, 4>, kMasked>("few_whole", "64 x 256, A in boxes of 64 rows"),
+        variant<Fp8Groups<64, 128, 8, Phase::kAny, 16>, kMasked>("few_128",
+                                                                 "64 x 128, A in boxes of 16 rows")}};
 
 }  // namespace gemm::step_55
