@@ -46,12 +46,16 @@ __global__ void __launch_bounds__(V::R::kThreads, T::kCtasPerSm)
   const int k_tiles = ceil_div(k, kScaleBlock);
   const int warp = warp_index();
 
-  // Every warp finds the CTA's first tile. From then on only the producer searches.
+  // Lesson: between two parts, a search would delay the next one. So all warps look for the CTA's first tile
+  // before their roles part, and from then on only the producer searches.
+
+  // ANCHOR: first_tile
   GroupSearch<T, GroupsOnDevice> search{n, {RasterOrder::kGrouped, 2048 / T::kM}, groups};
   int index = static_cast<int>(blockIdx.x);
   GroupTile found;
   if (!search.find(index, found)) return;
   Work work{found.row, found.end, found.column, search.at.group};
+  // ANCHOR_END: first_tile
 
   if (threadIdx.x == 0) {
     ring.init(4 * V::kWarpgroups);  // one arrival per warp: each has read scales
@@ -65,6 +69,7 @@ __global__ void __launch_bounds__(V::R::kThreads, T::kCtasPerSm)
     if (warp != V::R::kProducerWarp) return;
     const bool issues = ptx::elect_sync();
     PipelineState<V::kStages> fill{0, 1};
+    // ANCHOR: producer
     for (bool more = true; more;) {
       const GroupTile tile = found;
       more = search.find(index += static_cast<int>(gridDim.x), found);
@@ -79,6 +84,7 @@ __global__ void __launch_bounds__(V::R::kThreads, T::kCtasPerSm)
         auto* const full = &ring.full[fill.stage];
         if (i + 1 == k_tiles) ptx::st_shared(&shared.following[fill.stage], following);
         ptx::mbarrier_arrive_expect_tx(full, bytes);
+        // ANCHOR_END: producer
 #pragma unroll 1
         for (int row = 0; row < boxes * V::kBox; row += V::kBox)
           ptx::cp_async_bulk_tensor_2d(stage.a[0][row], &a_map, i * kRowBytes, tile.row + row, full);
@@ -100,8 +106,10 @@ __global__ void __launch_bounds__(V::R::kThreads, T::kCtasPerSm)
   };
   const auto wait_for = [&](const Work& of, int k_tile) {
     ring.consumer_wait(reader.read, k_tile);
+    // ANCHOR: row_scales
     const float* const scales = shared.scales_a[reader.read.stage].of_rows;
     read_row_scales(reader.scales_a, &scales[of.row % 4 + reader.thread_row]);
+    // ANCHOR_END: row_scales
   };
   const auto issue_next = [&] { reader.issue(0, reader.read.stage); };
   const auto store = [&] {
@@ -129,6 +137,7 @@ __global__ void __launch_bounds__(V::R::kThreads, T::kCtasPerSm)
       };
       reader.finish_k_tile(i, first, meanwhile, issue_next);
     }
+    // ANCHOR: end_of_tile
     const Work following = ptx::ld_shared(&shared.following[reader.read.stage]);
     if (warp_uniform(following.end) == 0) break;
     const auto meanwhile = [&] {
@@ -139,6 +148,7 @@ __global__ void __launch_bounds__(V::R::kThreads, T::kCtasPerSm)
     reader.finish_k_tile(k_tiles - 1, first, meanwhile, issue_next);
     store();
     work = following;
+    // ANCHOR_END: end_of_tile
   }
   reader.finish_k_tile(
       k_tiles - 1, (work.column + reader.column) % kScaleBlock, [] {}, [] {});
