@@ -52,15 +52,13 @@ auto with_operand_maps(const Gemm& gemm, const First&... first) {
 
 /// The map of a dense matrix, read or written in boxes of box_rows rows of 128 bytes, swizzled (step 42).
 /// Where two elements share a byte (step 78), it counts bytes.
-inline ptx::TensorMap typed_map(const void* matrix, Type type, int rows, int columns, int box_rows,
-                                ptx::L2Promotion promotion = ptx::L2Promotion::k128B) {
+inline ptx::TensorMap typed_map(const void* matrix, Type type, int rows, int columns, int box_rows) {
   const bool packed = bits_of(type) == 4;
   const int size = packed ? 1 : bytes_of(type);
   if (packed) columns /= 2;
   auto spec = ptx::matrix_spec(matrix, rows, columns, box_rows, kRowBytes / size, ptx::Swizzle::k128B);
   spec.element = tensor_element(type);
   spec.stride_bytes[1] = static_cast<std::uint64_t>(columns) * static_cast<std::uint64_t>(size);
-  spec.l2_promotion = promotion;
   return ptx::make_tensor_map(spec);
 }
 

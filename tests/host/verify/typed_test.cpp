@@ -467,7 +467,8 @@ TEST_CASE("typed: wrong scales of blocks are rejected, and the report says which
   CHECK(harness::typed_error(types, 4096, 1) < 1.001 * harness::typed_error(plain, 4096, 1));
 }
 
-TEST_CASE("typed: groups with scales of blocks are checked one by one, and the report names the other group") {
+TEST_CASE(
+    "typed: groups with scales of blocks are checked one by one, and the report names the other group") {
   Types types{Type::kE4m3, Type::kE4m3, Type::kBf16};
   types.promotion = 128;
   types.scaling = gemm::Scaling::kBlocks;
