@@ -13,21 +13,17 @@
 #include "ptx/core.cuh"
 #include "ptx/fence.cuh"
 #include "ptx/memory.cuh"
-#include "ptx/tensor_map.h"
 
 namespace gemm::step_55 {
 
 /// A tile of rows x columns for warpgroups below each other, and in tiles of 64 rows beside each other. A is
-/// loaded in boxes of kBoxRows rows, and only those that have rows of the group. The L2 reads kAtOnce bytes
-/// of a row of B where it misses.
-template <int kRows, int kColumns, int kRingStages, Phase kOrder = Phase::kAny, int kBoxRows = kRows,
-          ptx::L2Promotion kAtOnce = ptx::L2Promotion::k128B>
+/// loaded in boxes of kBoxRows rows, and only those that have rows of the group.
+template <int kRows, int kColumns, int kRingStages, Phase kOrder = Phase::kAny, int kBoxRows = kRows>
 struct Fp8Groups {
   static constexpr int kDown = kRows / 64;
   static constexpr int kAcross = kDown == 1 ? kColumns / 128 : 1;
   static constexpr int kWarpgroups = kDown * kAcross;
   static constexpr int kBox = kBoxRows;
-  static constexpr ptx::L2Promotion kPromotion = kAtOnce;
   using T = ByteTiling<kRows, kColumns, kDown>;
   using R = Roles<T, kWarpgroups>;
   static constexpr int kStages = kRingStages;

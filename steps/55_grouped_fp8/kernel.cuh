@@ -175,12 +175,12 @@ Variant variant(const char* name, const char* summary) {
        .groups = kForm},
       [](const Problem& problem) {
         const auto [m, n, k] = problem.shape;
-        return std::tuple(
-            static_cast<const Gemm&>(problem), groups_on_device(problem),
-            BlockScales{problem.scales_b, problem.scales_b_pitch, n}, block_scale_map(problem, kScaleRows<T>),
-            typed_map(problem.a, Type::kE4m3, m, k, V::kBox),
-            typed_map(problem.b, Type::kE4m3, count_groups(problem) * n, k, T::kN, V::kPromotion),
-            typed_map(problem.d, Type::kBf16, m, n, 64));
+        return std::tuple(static_cast<const Gemm&>(problem), groups_on_device(problem),
+                          BlockScales{problem.scales_b, problem.scales_b_pitch, n},
+                          block_scale_map(problem, kScaleRows<T>),
+                          typed_map(problem.a, Type::kE4m3, m, k, V::kBox),
+                          typed_map(problem.b, Type::kE4m3, count_groups(problem) * n, k, T::kN),
+                          typed_map(problem.d, Type::kBf16, m, n, 64));
       });
 }
 
@@ -198,11 +198,6 @@ inline const Step kStep{
         variant<Fp8Groups<128, 192, 4, Phase::kOut>, kRows>("contiguous_192", "the same, 128 x 192 in turns"),
         variant<Fp8Groups<128, 256, 3>, kMasked>("masked", "counts in device memory, tiles of 128 x 256"),
         variant<Fp8Groups<64, 256, 4, Phase::kAny, 16>, kMasked>("masked_few",
-                                                                 "64 x 256, A in boxes of 16 rows"),
-        variant<Fp8Groups<64, 256, 4, Phase::kAny, 16, ptx::L2Promotion::k256B>, kMasked>("few_l2", "256"),
-        variant<Fp8Groups<64, 256, 4>, kMasked>("few_whole", "64 x 256, A in boxes of 64 rows"),
-        variant<Fp8Groups<64, 128, 8, Phase::kAny, 16>, kMasked>("few_128", "64 x 128"),
-        variant<Fp8Groups<64, 128, 8, Phase::kAny, 16, ptx::L2Promotion::k256B>, kMasked>("few_128_l2",
-                                                                                          "256")}};
+                                                                 "tiles of 64 x 256 for few rows a group")}};
 
 }  // namespace gemm::step_55
