@@ -41,8 +41,8 @@ inline constexpr int kScaleRows = T::kM + 4;
 
 /// A work tile as the consumers need it.
 struct alignas(16) Work {
-  int row;  // of A and of D
-  int end;  // of its group's rows; 0: there is no tile
+  int row;  // the first one, in A and in D
+  int end;  // where its group's rows end; 0: there is no tile
   int column;
   int group;
 };
