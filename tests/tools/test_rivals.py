@@ -56,7 +56,7 @@ class Rivals(SandboxTest):
         self.assert_refused(self.race("4096", "--groups", "4:equal"), "name it, as in tools/rivals CHECKOUT 52")
         self.scaled("03_register_tile")
         self.assert_refused(self.race("01", "03", "4096"), "03_register_tile multiplies another type")
-        self.assert_refused(self.race("03", "4096", "--groups", "4:equal"), "groups are raced in bf16 only")
+        self.assert_refused(self.race("01", "4096", "--groups", "4:equal/64"), "groups with room for more rows are raced in fp8 only")
         self.assertEqual(self.calls(), [])
 
     def test_without_a_gpu_there_is_no_race(self):
@@ -93,11 +93,14 @@ class Rivals(SandboxTest):
         self.scaled("02_shared_tile")
         self.scaled("03_register_tile")
         for arguments, form, steps in (([], "BlockScales", "02_shared_tile;03_register_tile"), (["03"], "BlockScales", "03_register_tile"),
-                                       (["01"], "Bf16", "01_naive"), (["01", "--groups", "4:equal"], "Bf16Groups", "01_naive")):
+                                       (["01"], "Bf16", "01_naive"), (["01", "--groups", "4:equal"], "Bf16Groups", "01_naive"),
+                                       (["03", "--groups", "4:equal"], "BlockScalesGroups", "03_register_tile"),
+                                       (["03", "--groups=16:equal:1:256/64"], "BlockScalesMasked", "03_register_tile")):
             done = self.race(*arguments, CUDACXX=nvcc)
             self.assertEqual(done.returncode, 0, done.stderr)
             configured = [call for call in self.calls() if "GEMM_RIVAL_CHECKOUT" in call][-1]
             self.assertIn(f"-DGEMM_RIVAL_FORM={form} ", configured)
+            self.assertIn(f"-DGEMM_RIVAL_GROUPS={16 if form.endswith('Masked') else 4 if form.endswith('Groups') else 1} ", configured)
             self.assertTrue(configured.endswith(f"-DGEMM_RIVAL_STEPS={steps}"), configured)
             self.assertIn("4096x7168x16384", done.stdout)
 

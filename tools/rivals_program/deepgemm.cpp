@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "gemm/problem/types.h"
+#include "harness/backend/backend.h"
+#include "harness/verify/verify.h"
 
 namespace rivals {
 namespace {
@@ -58,7 +60,43 @@ std::shared_ptr<const ptx::DeviceCopy> group_of_rows(const gemm::Problem& proble
   return std::make_shared<ptx::DeviceCopy>(group_of.data(), group_of.size() * sizeof(int));
 }
 
+/// How many rows each group has, on the device: as many as the host knows.
+std::shared_ptr<const ptx::DeviceCopy> counts_of_groups(const gemm::Problem& problem, int tile_m) {
+  if (problem.capacity % tile_m != 0)
+    throw std::invalid_argument(fmt::format(
+        "DeepGEMM stores whole tiles: room for {} rows in each group must be a multiple of the tile's {}",
+        problem.capacity, tile_m));
+  std::vector<int> counts;
+  for (const gemm::GroupRows& rows : problem.groups) counts.push_back(rows.count());
+  return std::make_shared<ptx::DeviceCopy>(counts.data(), counts.size() * sizeof(int));
+}
+
+/// The scales of A as DeepGEMM reads them where groups have room for as many rows each: [group][k / 128]
+/// [capacity]. They are copied once, not in each launch.
+std::shared_ptr<const ptx::DeviceCopy> scales_by_group(const gemm::Problem& problem, int blocks) {
+  const auto capacity = static_cast<std::size_t>(problem.capacity);
+  std::vector<float> scales(problem.groups.size() * static_cast<std::size_t>(blocks) * capacity);
+  float* to = scales.data();
+  for (const gemm::GroupRows& rows : problem.groups) {
+    for (int block = 0; block < blocks; ++block, to += capacity)
+      harness::copy_to_host(to, problem.scales_a + block * problem.scales_a_pitch + rows.begin,
+                            capacity * sizeof(float));
+  }
+  return std::make_shared<ptx::DeviceCopy>(scales.data(), scales.size() * sizeof(float));
+}
+
 }  // namespace
+
+void poison_rest(const gemm::Problem& problem) {
+  for (std::size_t i = 0; i < problem.groups.size(); ++i) {
+    const int end = problem.groups[i].end;
+    const int rest = (static_cast<int>(i) + 1) * problem.capacity - end;
+    if (rest == 0) continue;
+    harness::fill_device(
+        problem.d + gemm::offset(end, 0, problem.shape.n), harness::kPoisonByte,
+        static_cast<std::size_t>(gemm::offset(rest, 0, problem.shape.n)) * sizeof(gemm::bf16));
+  }
+}
 
 gemm::Variant described(const Configuration& configuration) {
   const auto& [m, n, k] = configuration.tile;
@@ -69,13 +107,14 @@ gemm::Variant described(const Configuration& configuration) {
       fmt::format("{} stages; {} threads multiply", configuration.stages, configuration.consumer_threads);
   variant.tile = configuration.tile;
   variant.stages = configuration.stages;
-  if (configuration.form == Form::kBlockScales)
+  if (has_scales(configuration.form))
     variant.types = {.a = gemm::Type::kE4m3,
                      .b = gemm::Type::kE4m3,
                      .d = gemm::Type::kBf16,
                      .promotion = k,
                      .scaling = gemm::Scaling::kBlocks};
-  if (configuration.form == Form::kBf16Groups) variant.groups = gemm::GroupForm::kRows;
+  if (has_contiguous_groups(configuration.form)) variant.groups = gemm::GroupForm::kRows;
+  if (configuration.form == Form::kBlockScalesMasked) variant.groups = gemm::GroupForm::kMasked;
   return variant;
 }
 
@@ -89,29 +128,39 @@ ptx::LaunchShape launch_shape_of(const Configuration& configuration) {
 Arguments arguments_of(const Configuration& configuration, const gemm::Problem& problem) {
   const auto [m, n, k] = problem.shape;
   const auto& [tile_m, tile_n, tile_k] = configuration.tile;
-  const bool has_scales = configuration.form == Form::kBlockScales;
+  const bool scaled = has_scales(configuration.form);
+  const bool masked = configuration.form == Form::kBlockScalesMasked;
+  const auto groups = static_cast<int>(problem.groups.size());
+  if (masked && groups != configuration.groups)
+    throw std::invalid_argument(fmt::format("this kernel of DeepGEMM was compiled for {} groups, not for {}",
+                                            configuration.groups, groups));
   if (n != configuration.n || k != configuration.k)
     throw std::invalid_argument(
         fmt::format("this kernel of DeepGEMM was compiled for N = {} and K = {}, not for {} and {}",
                     configuration.n, configuration.k, n, k));
-  const ptx::TensorElement element = has_scales ? ptx::TensorElement::kUint8 : ptx::TensorElement::kBf16;
+  const ptx::TensorElement element = scaled ? ptx::TensorElement::kUint8 : ptx::TensorElement::kBf16;
   const ptx::Swizzle wide = ptx::Swizzle::k128B;
-  const int rows_of_b = n * std::max(1, static_cast<int>(problem.groups.size()));
+  const int rows_of_b = n * std::max(1, groups);
   Arguments arguments{.a = map_of({problem.a, element, m, k, k}, tile_m, tile_k, wide),
                       .b = map_of({problem.b, element, rows_of_b, k, k}, tile_n, tile_k, wide),
                       .d = map_of({problem.d, ptx::TensorElement::kBf16, m, n, n}, tile_m,
                                   configuration.output_span / 2, swizzle_of(configuration.output_span))};
-  if (configuration.form == Form::kBf16Groups) arguments.groups = group_of_rows(problem, tile_m);
-  if (!has_scales) return arguments;
+  arguments.rows = masked ? problem.capacity : m;
+  if (has_contiguous_groups(configuration.form)) arguments.groups = group_of_rows(problem, tile_m);
+  if (masked) arguments.groups = counts_of_groups(problem, tile_m);
+  if (!scaled) return arguments;
   const int blocks = gemm::ceil_div(k, tile_k);
   if (problem.scales_b_pitch != blocks)
     throw std::invalid_argument(
         fmt::format("DeepGEMM's rows of B's scales follow one another without a gap: K must be a multiple of "
                     "512, but it is {}",
                     k));
-  arguments.scales_a =
-      map_of({problem.scales_a, ptx::TensorElement::kFloat32, blocks, m, problem.scales_a_pitch}, 1, tile_m,
-             ptx::Swizzle::kNone);
+  if (masked) arguments.scales = scales_by_group(problem, blocks);
+  const Matrix scales_a =
+      masked ? Matrix{arguments.scales->memory(), ptx::TensorElement::kFloat32, groups * blocks,
+                      problem.capacity, problem.capacity}
+             : Matrix{problem.scales_a, ptx::TensorElement::kFloat32, blocks, m, problem.scales_a_pitch};
+  arguments.scales_a = map_of(scales_a, 1, tile_m, ptx::Swizzle::kNone);
   arguments.scales_b = const_cast<float*>(problem.scales_b);  // which the kernel only reads
   return arguments;
 }

@@ -24,6 +24,7 @@ struct Common {
   int n = 0;  // of the problem
   int k = 0;
   int sms = 0;
+  int groups = 1;
 };
 
 constexpr int round_up(int value, int multiple) {
@@ -36,12 +37,12 @@ constexpr Configuration configuration_of(const Common& common, int columns) {
   constexpr int kMostStages = 16;
   constexpr int kRowBytes = 128;  // of a k-tile
   const int rows = common.rows;
-  const bool has_scales = common.form == Form::kBlockScales;
-  const int depth = has_scales ? kRowBytes : kRowBytes / 2;
+  const bool scaled = has_scales(common.form);
+  const int depth = scaled ? kRowBytes : kRowBytes / 2;
   const int scale_rows = depth % columns == 0 ? 1 : 2;  // of B's scales that a tile may need
-  const int scales_of_b = has_scales ? round_up(4 * scale_rows * gemm::ceil_div(common.k, depth), 8) : 0;
+  const int scales_of_b = scaled ? round_up(4 * scale_rows * gemm::ceil_div(common.k, depth), 8) : 0;
   const int fixed = round_up(2 * rows * columns, 1024) + 2 * 8 * kMostStages + scales_of_b;
-  const int stage = (rows + columns) * kRowBytes + (has_scales ? round_up(4 * rows, 128) : 0);
+  const int stage = (rows + columns) * kRowBytes + (scaled ? round_up(4 * rows, 128) : 0);
   Configuration one;
   one.form = common.form;
   one.tile = {rows, columns, depth};
@@ -49,6 +50,7 @@ constexpr Configuration configuration_of(const Common& common, int columns) {
   one.n = common.n;
   one.k = common.k;
   one.sms = common.sms;
+  one.groups = common.groups;
   one.stages = std::min((kLimit - fixed) / stage, kMostStages);
   one.producer_threads = 128;
   one.consumer_threads = rows <= 64 ? 128 : 256;
@@ -58,30 +60,34 @@ constexpr Configuration configuration_of(const Common& common, int columns) {
 }
 
 /// Whether DeepGEMM takes it into account: the accumulators fit, the scales of B change at few columns of the
-/// tile, and there are enough stages. Tiles with many rows and few columns are left out: they read more than
-/// a tile of 64 rows does.
+/// tile, and there are enough stages; with counts on the device a cluster has two columns of tiles, or two
+/// rows, of a group with an even number of columns. Tiles with many rows and few columns are left out: they
+/// read more than a tile of 64 rows does.
 constexpr bool is_raced(const Configuration& one) {
   constexpr int kBlock = gemm::kScaleBlock;
   constexpr int kWidestWithScales = 192;
   const auto& [m, n, k] = one.tile;
   const bool scales_fit =
       n <= kBlock || (n <= kWidestWithScales && (n % (n - kBlock) == 0 || kBlock % (n - kBlock) == 0));
-  return (scales_fit || one.form != Form::kBlockScales) && (m <= 128 || n <= 128) && (m <= 64 || n >= 64) &&
-         one.stages >= (m * n < 128 * 192 ? 4 : 3);
+  const bool cluster_fits = one.form != Form::kBlockScalesMasked || one.multicast == Multicast::kNone ||
+                            gemm::ceil_div(one.n, n) % 2 == 0;
+  return (scales_fit || !has_scales(one.form)) && cluster_fits && (m <= 128 || n <= 128) &&
+         (m <= 64 || n >= 64) && one.stages >= (m * n < 128 * 192 ? 4 : 3);
 }
 
 template <Configuration kOne>
 constexpr auto their_kernel() {
   constexpr auto kMajor = cute::UMMA::Major::K;
-  constexpr auto kType =
-      kOne.form == Form::kBf16Groups ? deep_gemm::GemmType::MGroupedContiguous : deep_gemm::GemmType::Normal;
+  constexpr auto kType = has_contiguous_groups(kOne.form)        ? deep_gemm::GemmType::MGroupedContiguous
+                         : kOne.form == Form::kBlockScalesMasked ? deep_gemm::GemmType::MGroupedMasked
+                                                                 : deep_gemm::GemmType::Normal;
   constexpr bool kSharesA = kOne.multicast == Multicast::kA;
-  if constexpr (kOne.form == Form::kBlockScales) {
+  if constexpr (has_scales(kOne.form)) {  // the number of groups matters where their counts are on the device
     return &deep_gemm::sm90_fp8_gemm_1d2d_impl<
-        kMajor, 0, kOne.n, kOne.k, 1, kOne.tile.m, kOne.tile.n, kOne.tile.k, 128, 128, kOne.output_span,
-        kOne.stages, kOne.producer_threads, kOne.consumer_threads, kOne.ctas_per_cluster(), kSharesA,
-        kOne.sms, kType, cutlass::bfloat16_t, deep_gemm::epilogue::transform::EpilogueIdentity>;
-  } else {  // the number of groups matters to other layouts of them only
+        kMajor, 0, kOne.n, kOne.k, kOne.groups, kOne.tile.m, kOne.tile.n, kOne.tile.k, 128, 128,
+        kOne.output_span, kOne.stages, kOne.producer_threads, kOne.consumer_threads, kOne.ctas_per_cluster(),
+        kSharesA, kOne.sms, kType, cutlass::bfloat16_t, deep_gemm::epilogue::transform::EpilogueIdentity>;
+  } else {
     return &deep_gemm::sm90_bf16_gemm_impl<
         kMajor, kMajor, 0, kOne.n, kOne.k, 1, kOne.tile.m, kOne.tile.n, kOne.tile.k, 128, 128,
         kOne.output_span, kOne.stages, kOne.producer_threads, kOne.consumer_threads, kOne.ctas_per_cluster(),
@@ -91,13 +97,14 @@ constexpr auto their_kernel() {
 
 template <Configuration kOne>
 gemm::Launcher prepare(const gemm::Problem& problem) {
-  return [made = arguments_of(kOne, problem), rows = problem.shape.m](gemm::ptx::Stream stream) {
-    if constexpr (kOne.form == Form::kBlockScales) {
-      gemm::ptx::launch(their_kernel<kOne>(), launch_shape_of(kOne), stream, made.scales_b, nullptr, rows,
-                        kOne.n, kOne.k, made.a, made.b, made.d, made.scales_a);
+  return [made = arguments_of(kOne, problem)](gemm::ptx::Stream stream) {
+    if constexpr (has_scales(kOne.form)) {
+      gemm::ptx::launch(their_kernel<kOne>(), launch_shape_of(kOne), stream, made.scales_b,
+                        made.layout_of_groups(), made.rows, kOne.n, kOne.k, made.a, made.b, made.d,
+                        made.scales_a);
     } else {
-      gemm::ptx::launch(their_kernel<kOne>(), launch_shape_of(kOne), stream, made.group_of_rows(), rows,
-                        kOne.n, kOne.k, made.a, made.b, made.d);
+      gemm::ptx::launch(their_kernel<kOne>(), launch_shape_of(kOne), stream, made.layout_of_groups(),
+                        made.rows, kOne.n, kOne.k, made.a, made.b, made.d);
     }
   };
 }

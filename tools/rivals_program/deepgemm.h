@@ -16,8 +16,16 @@ inline constexpr const char* kDeepGemm = "deepgemm";
 /// Which operand the two CTAs of a cluster share, so that one copy brings it to both.
 enum class Multicast { kNone, kA, kB };
 
-/// What is multiplied: e4m3 whose blocks have scales, bf16, or bf16 in groups of rows, each of which has a B.
-enum class Form { kBlockScales, kBf16, kBf16Groups };
+/// What is multiplied: e4m3 whose blocks have scales, or bf16; either in groups of rows, each of which has a
+/// B; or e4m3 in groups that have room for as many rows each, with their counts on the device.
+enum class Form { kBlockScales, kBf16, kBf16Groups, kBlockScalesGroups, kBlockScalesMasked };
+
+constexpr bool has_scales(Form form) {
+  return form != Form::kBf16 && form != Form::kBf16Groups;
+}
+constexpr bool has_contiguous_groups(Form form) {
+  return form == Form::kBf16Groups || form == Form::kBlockScalesGroups;
+}
 
 /// One configuration of DeepGEMM's kernel for such a problem: its tile, and what follows from it.
 struct Configuration {
@@ -27,6 +35,7 @@ struct Configuration {
   int n = 0;  // the N, the K and the SMs of the GPU that it was compiled for
   int k = 0;
   int sms = 0;
+  int groups = 1;  // with counts on the device: for how many it was compiled
   int stages = 0;
   int producer_threads = 0;
   int consumer_threads = 0;
@@ -47,9 +56,11 @@ struct Arguments {
   gemm::ptx::TensorMap a, b, d;
   gemm::ptx::TensorMap scales_a{};
   float* scales_b = nullptr;
-  std::shared_ptr<const gemm::ptx::DeviceCopy> groups{};  // int [m]: the group of each row
+  std::shared_ptr<const gemm::ptx::DeviceCopy> groups{};  // int [m]: the group of each row; or [count]: rows
+  std::shared_ptr<const gemm::ptx::DeviceCopy> scales{};  // of A, where they must lie otherwise
+  int rows = 0;                                           // of A, or for which a group has room
 
-  int* group_of_rows() const {
+  int* layout_of_groups() const {
     return groups ? static_cast<int*>(const_cast<void*>(groups->memory())) : nullptr;
   }
 };
@@ -59,6 +70,10 @@ gemm::Variant described(const Configuration& configuration);
 gemm::ptx::LaunchShape launch_shape_of(const Configuration& configuration);
 /// Throws std::invalid_argument where the kernel was compiled for another problem, or scales lie otherwise.
 Arguments arguments_of(const Configuration& configuration, const gemm::Problem& problem);
+
+/// Poisons what DeepGEMM's kernel for counts on the device may have left behind a group's rows: whole tiles
+/// are stored, and nobody says what these rows hold then.
+void poison_rest(const gemm::Problem& problem);
 
 /// All that were compiled. Generated.
 std::vector<Kernel> deepgemm_kernels();

@@ -35,6 +35,11 @@ struct Options {
   std::string json;
 };
 
+/// Whether a contestant leaves something in rows of D that belong to no group.
+bool fills_rest(bool is_ours, const gemm::Variant& kernel) {
+  return !is_ours && kernel.groups == gemm::GroupForm::kMasked;
+}
+
 /// What takes part at a shape. A variant of ours that chooses by shape is in every race, and `kernel` is its
 /// choice.
 struct Racer {
@@ -65,17 +70,19 @@ std::vector<Racer> ours_at(const std::vector<harness::Entry>& entries, const gem
   return racers;
 }
 
-std::vector<Racer> theirs_at(const std::vector<Kernel>& kernels, const gemm::Shape& shape) {
+/// Those compiled for the shape; where groups have room for so many rows, their tiles must fill it.
+std::vector<Racer> theirs_at(const std::vector<Kernel>& kernels, const gemm::Shape& shape, int capacity) {
   std::vector<Racer> racers;
   for (const Kernel& kernel : kernels) {
-    if (kernel.configuration.n == shape.n && kernel.configuration.k == shape.k)
+    if (kernel.configuration.n == shape.n && kernel.configuration.k == shape.k &&
+        capacity % kernel.configuration.tile.m == 0)
       racers.push_back({rivals::kDeepGemm, &kernel.variant, &kernel.variant});
   }
   if (racers.empty())
-    throw harness::Error(
-        fmt::format("DeepGEMM's kernels were not compiled for the N and K of {}: name this shape "
-                    "to tools/rivals, which compiles them",
-                    harness::to_string(shape)));
+    throw harness::Error(fmt::format(
+        "DeepGEMM's kernels were not compiled for the N and K of {}: name this shape "
+        "to tools/rivals, which compiles them{}",
+        harness::to_string(shape), capacity > 0 ? "; and room for more rows must be a multiple of 64" : ""));
   return racers;
 }
 
@@ -87,6 +94,7 @@ harness::ProblemForm form_of(const gemm::Variant& rival, const gemm::Shape& shap
   form.types = rival.types;
   form.saturates = false;
   form.groups = harness::parse_groups(options.groups, shape.m);
+  form.capacity = harness::parse_capacity(options.groups);
   return form;
 }
 
@@ -101,6 +109,7 @@ bool verify(const std::vector<Racer>& racers, const gemm::Shape& shape, const ha
       workload.poison();
       gemm::prepare(*racer.kernel, workload.problem())(nullptr);
       harness::synchronize();
+      if (fills_rest(racer.is_ours(), *racer.kernel)) rivals::poison_rest(workload.problem());
       const harness::CheckResult result = workload.check(racer.kernel->tile);
       if (result.ok) continue;
       harness::clear_progress();
@@ -126,6 +135,10 @@ std::vector<harness::Contestant> contestants_of(const std::vector<Racer>& racers
          .prepare = [kernel = racer.kernel](const gemm::Problem& problem) {
            return gemm::prepare(*kernel, problem);
          }});
+    if (fills_rest(racer.is_ours(), *racer.kernel))
+      contestants.back().deliver = [](const gemm::Problem& problem, gemm::ptx::Stream) {
+        rivals::poison_rest(problem);
+      };
   }
   return contestants;
 }
@@ -232,7 +245,7 @@ int execute(const Options& options) {
       "| M x N x K | DeepGEMM's fastest | us | ours | us | speed / DeepGEMM | verdict |\n"
       "| --- | --- | ---: | --- | ---: | --- | --- |\n";
   for (const gemm::Shape& shape : selection.shapes) {
-    std::vector<Racer> theirs = theirs_at(kernels, shape);
+    std::vector<Racer> theirs = theirs_at(kernels, shape, harness::parse_capacity(options.groups));
     std::vector<Racer> ours = ours_at(entries, rival, shape);
     timing.form = form_of(rival, shape, options);
     if (!options.check) {
@@ -291,7 +304,8 @@ int main(int argc, char** argv) {
       ->capture_default_str()
       ->check(harness::seed_problem);
   app.add_option("--groups", options.groups,
-                 "Rows in groups, each with a B: sizes, 8192,8192, or 8:equal; multiples of 128 rows")
+                 "Rows in groups, each with a B: sizes, 8192,8192, or 8:equal; multiples of 128 rows. With "
+                 "/64 each has room for 64 rows, and the counts are on the device")
       ->check(harness::name_problem);
   app.add_option("--json", options.json, "Write the record of the run to this file")
       ->check(harness::file_problem);

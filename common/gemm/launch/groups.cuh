@@ -9,9 +9,11 @@
 #include <vector>
 
 #include "gemm/launch/grids.cuh"
+#include "gemm/launch/launch.cuh"
 #include "gemm/problem/gemm.h"
 #include "gemm/problem/groups.h"
 #include "gemm/problem/problem.h"
+#include "gemm/schedule/group_search.cuh"
 #include "ptx/launch.cuh"
 
 namespace gemm {
@@ -42,6 +44,21 @@ int count_tiles(const Problem& problem) {
                                 std::to_string(tiles) + " tiles: the kernel counts to " +
                                 std::to_string(kMost));
   return static_cast<int>(tiles);
+}
+
+/// How many groups a problem has whose groups are rows of one A, each with a B.
+inline int count_groups(const Problem& problem) {
+  return problem.capacity != 0 ? problem.shape.m / problem.capacity
+                               : static_cast<int>(groups_of(problem).size());
+}
+
+/// The argument of a kernel that reads them from device memory.
+inline auto groups_on_device(const Problem& problem) {
+  const bool counted = problem.capacity != 0;
+  return [table = device_copy(counted ? std::vector<GroupRows>{} : groups_of(problem)),
+          count = count_groups(problem), counts = problem.counts, capacity = problem.capacity](ptx::Stream) {
+    return GroupsOnDevice{count, capacity != 0 ? nullptr : table.get(), counts, capacity};
+  };
 }
 
 /// Persistent CTAs for the tiles of all groups.

@@ -2,10 +2,13 @@
 // time to find the one that a tile is in.
 #pragma once
 
+#include <algorithm>
+
 #include "gemm/problem/gemm.h"
 #include "gemm/problem/groups.h"
 #include "gemm/schedule/raster.h"
 #include "ptx/core.cuh"
+#include "ptx/memory.cuh"
 
 namespace gemm {
 
@@ -44,6 +47,21 @@ struct FoundGroup {
   GroupRows rows;
   int begin = 0;
   int end = 0;
+};
+
+/// Which rows a group has: a table says it (step 52), or a count of rows for which there is room, and then no
+/// count that the device has written makes it more, or fewer than none (step 53). Both are in device memory.
+struct GroupsOnDevice {
+  int count;
+  const GroupRows* table;  // [count]; nullptr where there are counts
+  const int* counts;       // [count]
+  int capacity;
+
+  __device__ __forceinline__ GroupRows rows(int group) const {
+    if (table != nullptr) return ptx::ld_global(&table[group]);
+    const int begin = group * capacity;
+    return {begin, begin + std::min(std::max(ptx::ld_global(&counts[group]), 0), capacity)};
+  }
 };
 
 /// Finds tiles by speculation. Sizes: how many groups there are, sizes.count, and the rows of one of them,

@@ -150,7 +150,7 @@ void check_groups(const std::vector<Entry>& entries, const std::vector<gemm::Sha
   for (const Entry& entry : entries) {
     if (is_race && !entry.variant->takes_groups()) continue;
     if (!entry.variant->takes_groups())
-      throw Error(fmt::format("step {} multiplies all rows of A by one B: --groups is for steps 52 to 54",
+      throw Error(fmt::format("step {} multiplies all rows of A by one B: --groups is for steps 52 to 55",
                               entry.step->name));
     if (parse_placement(options.groups) != 0 && !entry.variant->takes_placed_groups())
       throw Error(fmt::format(

@@ -227,6 +227,19 @@ std::vector<gemm::GroupRows> parse_groups(const std::string& whole, int m) {
   return place_groups(sizes, guard_rows, m);
 }
 
+std::vector<gemm::GroupRows> with_others_counts(const std::vector<gemm::GroupRows>& groups,
+                                                std::uint64_t places) {
+  std::vector<gemm::GroupRows> others = groups;
+  for (std::size_t i = 0; i < groups.size(); ++i)
+    others[i].end = others[i].begin + groups[(i + places) % groups.size()].count();
+  return others;
+}
+
+int unchecked_count(int count, int capacity) {
+  if (count == 0) return -1;
+  return count == capacity ? count + 1 : count;
+}
+
 std::string to_string(const std::vector<gemm::GroupRows>& groups) {
   if (groups.empty()) return "no groups";
   const auto fewer = [](const gemm::GroupRows& one, const gemm::GroupRows& other) {

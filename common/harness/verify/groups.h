@@ -43,6 +43,14 @@ int parse_capacity(const std::string& text);
 /// says none.
 std::uint64_t parse_placement(const std::string& text);
 
+/// Groups with a capacity of which each has the count of the one so many places on.
+std::vector<gemm::GroupRows> with_others_counts(const std::vector<gemm::GroupRows>& groups,
+                                                std::uint64_t places);
+
+/// A count as a kernel may have written it that does not check: below 0 it means 0, and above the capacity
+/// the capacity.
+int unchecked_count(int count, int capacity);
+
 /// "40 groups of 0 to 300 rows, 3 of them empty"
 std::string to_string(const std::vector<gemm::GroupRows>& groups);
 

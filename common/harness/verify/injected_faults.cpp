@@ -444,11 +444,14 @@ int inject_plain(const gemm::Step& step, const gemm::Variant& variant, const gem
   });
 }
 
-int inject_typed(const gemm::Step& step, const gemm::Variant& variant) {
+int inject_typed(const gemm::Step& step, const gemm::Variant& variant, const std::vector<TypedFault>& faults,
+                 const std::vector<gemm::GroupRows>& groups = {}, int capacity = 0) {
   const gemm::Shape shape = injected_fault_shape(step.contract, variant.tile);
-  return inject_in_patterns(step, variant, shape, ", " + to_string(variant.types), [&](Pattern pattern) {
-    TypedWorkload workload(shape, variant.types, pattern, 1);
-    return inject(workload, variant, pattern, typed_faults(variant.types), workload.rules(), variant.tile);
+  const std::string details =
+      ", " + to_string(variant.types) + (groups.empty() ? "" : ", " + to_string(groups));
+  return inject_in_patterns(step, variant, shape, details, [&](Pattern pattern) {
+    TypedWorkload workload(shape, variant.types, pattern, 1, true, false, groups, capacity);
+    return inject(workload, variant, pattern, faults, workload.rules(), variant.tile);
   });
 }
 
@@ -470,7 +473,7 @@ int run_injected_faults(const gemm::Step& step, const gemm::Variant& variant) {
   const bool plain = computes(variant, {});
   int failures = 0;
   if (!variant.types.are_bf16() && !narrows_d(variant.types)) {
-    failures = inject_typed(step, variant);
+    failures = inject_typed(step, variant, typed_faults(variant.types));
   } else if (plain) {
     failures = inject_plain(step, variant, {}, injected_faults());
   }
@@ -488,9 +491,11 @@ int run_injected_faults(const gemm::Step& step, const gemm::Variant& variant) {
     const gemm::Shape shape = injected_fault_shape(step.contract, variant.tile);
     const bool masked = variant.groups == gemm::GroupForm::kMasked;
     const int capacity = masked ? shape.m / kMaskedFaultGroups : 0;
-    const int more = inject_plain(step, variant, {}, group_faults(),
-                                  masked ? masked_fault_groups(shape) : grouped_fault_groups(shape), capacity,
-                                  variant.takes_placed_groups() ? 1 : 0);
+    const auto groups = masked ? masked_fault_groups(shape) : grouped_fault_groups(shape);
+    const int more = variant.types.are_bf16()
+                         ? inject_plain(step, variant, {}, group_faults(), groups, capacity,
+                                        variant.takes_placed_groups() ? 1 : 0)
+                         : inject_typed(step, variant, typed_group_faults(), groups, capacity);
     failures = more < 0 ? more : failures + more;
   }
   if (failures < 0) return kExitMismatch;

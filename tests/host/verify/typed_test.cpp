@@ -467,6 +467,39 @@ TEST_CASE("typed: wrong scales of blocks are rejected, and the report says which
   CHECK(harness::typed_error(types, 4096, 1) < 1.001 * harness::typed_error(plain, 4096, 1));
 }
 
+TEST_CASE(
+    "typed: groups with scales of blocks are checked one by one, and the report names the other group") {
+  Types types{Type::kE4m3, Type::kE4m3, Type::kBf16};
+  types.promotion = 128;
+  types.scaling = gemm::Scaling::kBlocks;
+  const std::vector<gemm::GroupRows> groups{{0, 20}, {20, 45}, {47, 47}, {47, 72}};
+  constexpr gemm::Shape kGroups{72, 136, 400};
+  for (const Pattern pattern : {Pattern::kExact, Pattern::kNormal, Pattern::kSpecial}) {
+    const TypedRules rules = harness::typed_rules(kGroups, types, pattern, 1, true, groups);
+    CHECK(rules.shape() == kGroups);
+    const TypedImage correct = harness::correct_image(rules);
+    const auto acceptance = harness::typed_acceptance(rules);
+    CHECK(harness::verify(rules, correct, acceptance, kTile).ok);
+    if (pattern == Pattern::kSpecial) continue;
+    std::vector<harness::TypedFault> faults = harness::typed_faults(types);
+    for (const harness::TypedFault& fault : harness::typed_group_faults()) faults.push_back(fault);
+    const auto verify = [&](const TypedImage& image) {
+      return harness::verify(rules, image, acceptance, kTile);
+    };
+    check_rejected(faults, pattern, correct, verify, rules, kTile);
+  }
+  // N ends inside a block, and each group's scales begin with one.
+  const TypedRules rules = harness::typed_rules(kGroups, types, Pattern::kExact, 1, true, groups);
+  CHECK(rules.blocks_b.size() == std::size_t{4 * 2 * 4});
+  CHECK(rules.block_scale(harness::Operand::kB, 136, 0) == rules.blocks_b[2 * 4]);
+  TypedRules other = rules;
+  for (std::size_t i = 0; i < other.blocks_b.size(); ++i) other.blocks_b[i] = rules.blocks_b[i % 8];
+  TypedImage image = harness::correct_image(rules);
+  image.d = harness::correct_image(other).d;
+  const auto result = harness::verify(rules, image, harness::typed_acceptance(rules), kTile);
+  CHECK(contains(result.report, "the B of the group itself and the scales of the B of group 0"));
+}
+
 TEST_CASE("typed: the report names scales of the tile before, and accumulators that run on") {
   Types types{Type::kE4m3, Type::kE4m3, Type::kBf16};
   types.promotion = 128;

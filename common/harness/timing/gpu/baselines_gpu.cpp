@@ -705,6 +705,25 @@ std::vector<Contestant> cublaslt_unfused_candidates(const gemm::Shape& shape, co
 
 namespace {
 
+/// The address of an element of a matrix of this type, whatever the pointer says.
+const gemm::bf16* from_element(const gemm::bf16* matrix, gemm::Type type, std::int64_t element) {
+  return reinterpret_cast<const gemm::bf16*>(reinterpret_cast<const std::uint8_t*>(matrix) +
+                                             element * gemm::bytes_of(type));
+}
+
+/// The scales of a group's rows of A as cuBLASLt reads them: rows of scales without those of other groups,
+/// each at a multiple of 16 bytes. They are copied once, not in each launch.
+std::shared_ptr<const gemm::ptx::DeviceCopy> packed_scales(const gemm::Problem& part) {
+  constexpr int kVector = 4;  // floats
+  const auto blocks = static_cast<std::size_t>(gemm::ceil_div(part.shape.k, gemm::kScaleBlock));
+  const auto pitch = static_cast<std::size_t>(gemm::ceil_div(part.shape.m, kVector) * kVector);
+  std::vector<float> packed(blocks * pitch);
+  for (std::size_t i = 0; i < blocks; ++i)
+    copy_to_host(&packed[i * pitch], part.scales_a + static_cast<std::int64_t>(i) * part.scales_a_pitch,
+                 static_cast<std::size_t>(part.shape.m) * sizeof(float));
+  return std::make_shared<const gemm::ptx::DeviceCopy>(packed.data(), packed.size() * sizeof(float));
+}
+
 /// The groups that have rows, as problems of their own.
 std::vector<gemm::Problem> parts_of(const gemm::Problem& problem) {
   const auto [m, n, k] = problem.shape;
@@ -714,10 +733,16 @@ std::vector<gemm::Problem> parts_of(const gemm::Problem& problem) {
     if (rows.count() == 0) continue;
     gemm::Problem part = problem;
     part.groups.clear();
+    part.capacity = 0;
     part.shape.m = rows.count();
-    part.a += gemm::offset(rows.begin, 0, k);
-    part.b += gemm::offset(static_cast<int>(i) * n, 0, k);
+    const auto group = static_cast<int>(i);
+    part.a = from_element(problem.a, problem.types.a, gemm::offset(rows.begin, 0, k));
+    part.b = from_element(problem.b, problem.types.b, gemm::offset(group * n, 0, k));
     part.d += gemm::offset(rows.begin, 0, n);
+    if (problem.types.have_blocks()) {
+      part.scales_a += rows.begin;
+      part.scales_b += group * gemm::ceil_div(n, gemm::kScaleBlock) * problem.scales_b_pitch;
+    }
     parts.push_back(part);
   }
   return parts;
@@ -800,23 +825,33 @@ Contestant cublaslt_loop() {
               gemm::Problem problem;
               std::shared_ptr<const MatmulProblem> matmul;
               cublasLtMatmulAlgo_t algorithm;
+              LtScales scales;
             };
+            ProblemForm form;
+            form.types = problem.types;
             std::vector<Part> parts;
             std::map<int, Part> by_rows;  // groups of one size are multiplied in one way
             for (const gemm::Problem& part : parts_of(problem)) {
               Part& like = by_rows[part.shape.m];
               if (like.matmul == nullptr) {
-                like.matmul = std::make_shared<const MatmulProblem>(part.shape);
+                like.matmul = std::make_shared<const MatmulProblem>(part.shape, form);
                 const auto proposed = like.matmul->ask(1);
                 if (proposed.empty())
                   throw Error(fmt::format("cuBLASLt proposes nothing for {}", to_string(part.shape)));
                 like.algorithm = proposed.front().algo;
               }
-              parts.push_back({part, like.matmul, like.algorithm});
+              LtScales scales;
+              if (part.types.have_blocks()) {
+                scales.slots = packed_scales(part);
+                scales.first = part.scales_b;
+                scales.second = static_cast<const float*>(scales.slots->memory());
+              }
+              parts.push_back({part, like.matmul, like.algorithm, scales});
             }
             return [parts, graph = std::make_shared<gemm::ptx::Graph>()](gemm::ptx::Stream stream) {
               graph->launch(stream, [&parts](gemm::ptx::Stream on) {
-                for (const Part& part : parts) part.matmul->run(part.problem, {}, part.algorithm, on);
+                for (const Part& part : parts)
+                  part.matmul->run(part.problem, part.scales, part.algorithm, on);
               });
             };
           }};

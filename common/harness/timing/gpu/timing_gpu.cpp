@@ -395,7 +395,7 @@ std::vector<Racer> make_baselines(const gemm::Shape& shape, OperandSets& sets, c
       }
     };
     if (!options.form.groups.empty()) {
-      add_one(cublas_grouped());
+      if (options.form.types.are_bf16()) add_one(cublas_grouped());
       add_one(cublaslt_loop());
       return baselines;
     }

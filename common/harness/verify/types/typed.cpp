@@ -235,15 +235,30 @@ double typical_sum(const TypedRules& rules) {
 std::vector<double> sums_of(const TypedImage& image, const TypedRules& rules, std::vector<float>* norm) {
   const gemm::Shape shape = rules.shape();
   const Types& types = rules.types;
-  return trusted_sums(shape, decoded(image.a, rules, rules.a, types.a, types.major_a),
-                      types.has_weights() ? scaled_weights(image, rules)
-                                          : decoded(image.b, rules, rules.b, types.b, types.major_b),
-                      norm, rules.a.key, to_string(types));
+  const std::vector<float> a = decoded(image.a, rules, rules.a, types.a, types.major_a);
+  const std::vector<float> b = types.has_weights() ? scaled_weights(image, rules)
+                                                   : decoded(image.b, rules, rules.b, types.b, types.major_b);
+  if (rules.groups.empty()) return trusted_sums(shape, a, b, norm, rules.a.key, to_string(types));
+  std::vector<double> value(static_cast<std::size_t>(gemm::offset(shape.m, 0, shape.n)));
+  if (norm != nullptr) norm->resize(value.size());
+  const auto part = [&](const std::vector<float>& matrix, int first_row, int rows) {
+    const auto* const from = matrix.data() + gemm::offset(first_row, 0, shape.k);
+    return std::vector<float>(from, from + gemm::offset(rows, 0, shape.k));
+  };
+  for_groups(rules.groups, 0, shape.m, [&](int group, int row, int rows) {
+    std::vector<float> norms;
+    const std::vector<double> sums =
+        trusted_sums({rows, shape.n, shape.k}, part(a, row, rows), part(b, group * shape.n, shape.n),
+                     norm != nullptr ? &norms : nullptr, rules.a.key, to_string(types));
+    std::copy(sums.begin(), sums.end(), value.begin() + gemm::offset(row, 0, shape.n));
+    if (norm != nullptr) std::copy(norms.begin(), norms.end(), norm->begin() + gemm::offset(row, 0, shape.n));
+  });
+  return value;
 }
 
 TypedImage untouched_image(const TypedRules& rules) {
   TypedImage image;
-  image.a = typed_input(rules.a, rules.types.a, rules.types.major_a);
+  image.a = typed_a(rules);
   image.b = rules.types.has_weights() ? weight_input(rules)
                                       : typed_input(rules.b, rules.types.b, rules.types.major_b);
   if (rules.types.has_weights()) image.group_scales = scale_input(rules);
@@ -252,7 +267,21 @@ TypedImage untouched_image(const TypedRules& rules) {
   return image;
 }
 
-/// D from the image's operands.
+void restore_poison(TypedImage& image, const TypedRules& rules, std::int64_t index) {
+  if (rules.types.quantise_d()) {
+    const gemm::Shape shape = rules.shape();
+    image.d[static_cast<std::size_t>(index) / 2] = kPoisonByte;
+    image.d[quantised_scale_byte(shape, static_cast<int>(index / shape.n),
+                                 static_cast<int>(index % shape.n) / gemm::kNvBlock)] = kPoisonByte;
+    return;
+  }
+  const auto size = static_cast<std::size_t>(gemm::bytes_of(rules.types.d));
+  for (std::size_t byte = static_cast<std::size_t>(index) * size;
+       byte < (static_cast<std::size_t>(index) + 1) * size; ++byte)
+    image.d[byte] = typed_poison(rules.types.d, byte);
+}
+
+/// D from the image's operands; rows of no group are poison.
 void multiply(TypedImage& image, const TypedRules& rules) {
   const std::vector<double> value = sums_of(image, rules, nullptr);
   if (rules.types.quantise_d()) {
@@ -262,7 +291,13 @@ void multiply(TypedImage& image, const TypedRules& rules) {
     return;
   }
   image.d.resize(value.size() * static_cast<std::size_t>(gemm::bytes_of(rules.types.d)));
+  const std::vector<int> groups = groups_of_rows(rules);
+  const auto columns = static_cast<std::size_t>(rules.shape().n);
   for (std::size_t i = 0; i < value.size(); ++i) {
+    if (groups[i / columns] < 0) {
+      restore_poison(image, rules, static_cast<std::int64_t>(i));
+      continue;
+    }
     const float scaled = static_cast<float>(value[i]) * rules.scale();
     put_bits(rules.types.d, image.d.data(), static_cast<std::int64_t>(i), encode(rules.types.d, scaled));
   }
@@ -587,11 +622,56 @@ std::string explain_blocks(const TypedRules& rules, int tile_n, const std::vecto
       list);
 }
 
+/// Whose B, or whose scales of B, the rows of wrong elements of an exact pattern were multiplied by: or "".
+std::string explain_groups(const TypedRules& rules, const std::vector<std::size_t>& samples,
+                           const std::uint8_t* d) {
+  struct Other {
+    const char* words;
+    std::function<int(int)> of;  // the group that is taken for this one
+  };
+  const int count = rules.count_of_b();
+  const Other others[] = {{"the group itself", [](int group) { return group; }},
+                          {"group 0", [](int) { return 0; }},
+                          {"the previous group", [](int group) { return std::max(group - 1, 0); }},
+                          {"the next group", [&](int group) { return std::min(group + 1, count - 1); }}};
+  const TypedImage inputs = untouched_image(rules);
+  const gemm::Shape shape = rules.shape();
+  const std::vector<int> groups = groups_of_rows(rules);
+  const auto fits = [&](const Other& of_b, const Other& of_scales) {
+    return std::all_of(samples.begin(), samples.end(), [&](std::size_t index) {
+      const auto row = static_cast<int>(static_cast<std::int64_t>(index) / shape.n);
+      const auto column = static_cast<int>(static_cast<std::int64_t>(index) % shape.n);
+      const int group = groups[static_cast<std::size_t>(row)];
+      const int row_of_b = of_b.of(group) * shape.n + column;
+      const int row_of_scale = of_scales.of(group) * shape.n + column;
+      double sum = 0;
+      for (int i = 0; i < shape.k; ++i)
+        sum += element_of(inputs.a, rules.a, rules.types.a, Major::kK, row, i, Reading::kRight) *
+               element_of(inputs.b, rules.b, rules.types.b, Major::kK, row_of_b, i, Reading::kRight) *
+               static_cast<double>(rules.block_scale(Operand::kA, row, i) *
+                                   rules.block_scale(Operand::kB, row_of_scale, i));
+      const float got = decode(rules.types.d, bits_at(rules.types.d, d, static_cast<std::int64_t>(index)));
+      return matches(rules, got, sum, rules.scale());
+    });
+  };
+  for (const Other& of_b : others) {
+    for (const Other& of_scales : others) {
+      if (!fits(of_b, of_scales)) continue;
+      return fmt::format(
+          "  These are the sums with the B of {} and the scales of the B of {}: the coordinates of both "
+          "depend on the tile's group.\n",
+          of_b.words, of_scales.words);
+    }
+  }
+  return "";
+}
+
 /// What would explain wrong values of an exact pattern, or "".
 std::string explain(const TypedRules& rules, int tile_n, const std::vector<std::size_t>& samples,
                     const std::uint8_t* d) {
   if (samples.empty() || !is_exact(rules.a.pattern)) return "";
   if (rules.types.has_weights()) return explain_weights(rules, samples, d);
+  if (!rules.groups.empty()) return explain_groups(rules, samples, d);
   const TypedImage inputs = untouched_image(rules);
   const gemm::Shape shape = rules.shape();
   const Types& types = rules.types;
@@ -742,7 +822,9 @@ std::string explain_run_on(const TypedRules& rules, const gemm::TileShape& tile,
 std::string explain_k(const TypedRules& rules, const gemm::TileShape& tile,
                       const std::vector<std::size_t>& samples, const std::uint8_t* d) {
   const int tile_k = tile.k;
-  if (samples.size() < 4 || tile_k < 2 || !is_exact(rules.a.pattern) || rules.types.has_weights()) return "";
+  if (samples.size() < 4 || tile_k < 2 || !is_exact(rules.a.pattern) || rules.types.has_weights() ||
+      !rules.groups.empty())
+    return "";
   const TypedImage inputs = untouched_image(rules);
   const gemm::Shape shape = rules.shape();
   const int k_tiles = gemm::ceil_div(shape.k, tile_k);
@@ -929,9 +1011,9 @@ std::string weight_damage(const TypedImage& image, const TypedRules& rules) {
 }
 
 /// Where an input was written, or "".
-std::string input_damage(const char* check, const std::vector<std::uint8_t>& now, const InputRule& rule,
-                         Type type, Major major) {
-  const std::vector<std::uint8_t> expected = typed_input(rule, type, major);
+std::string input_damage(const char* check, const std::vector<std::uint8_t>& now,
+                         const std::vector<std::uint8_t>& expected, const InputRule& rule, Type type,
+                         Major major) {
   if (now == expected) return "";
   const auto first = std::mismatch(now.begin(), now.end(), expected.begin()).first - now.begin();
   const auto element = static_cast<std::int64_t>(first) * 8 / gemm::bits_of(type);
@@ -1066,9 +1148,10 @@ float TypedRules::block_scale(Operand operand, int row, int k) const {
     return (is_a ? blocks_a
                  : blocks_b)[static_cast<std::size_t>(gemm::offset(block, row, is_a ? a.rows : b.rows))];
   }
-  return operand == Operand::kA ? blocks_a[static_cast<std::size_t>(gemm::offset(block, row, a.rows))]
-                                : blocks_b[static_cast<std::size_t>(
-                                      gemm::offset(row / gemm::kScaleBlock, block, blocks_of_k()))];
+  if (operand == Operand::kA) return blocks_a[static_cast<std::size_t>(gemm::offset(block, row, a.rows))];
+  const int n = shape().n;  // each group's B begins with a block of its own
+  const int block_row = row / n * gemm::ceil_div(n, gemm::kScaleBlock) + row % n / gemm::kScaleBlock;
+  return blocks_b[static_cast<std::size_t>(gemm::offset(block_row, block, blocks_of_k()))];
 }
 
 namespace {
@@ -1127,10 +1210,10 @@ void set_scale_of_d(TypedRules& rules, bool exact, bool saturates) {
 }  // namespace
 
 TypedRules typed_rules(const gemm::Shape& shape, const Types& types, Pattern pattern, std::uint64_t seed,
-                       bool saturates) {
-  TypedRules rules{.types = types,
-                   .a = input_rule(pattern, seed, Operand::kA, shape.m, shape.k),
-                   .b = input_rule(pattern, seed, Operand::kB, shape.n, shape.k)};
+                       bool saturates, const std::vector<gemm::GroupRows>& groups) {
+  TypedRules rules{.types = types, .a = input_rule(pattern, seed, Operand::kA, shape.m, shape.k)};
+  rules.groups = groups;
+  rules.b = input_rule(pattern, seed, Operand::kB, rules.count_of_b() * shape.n, shape.k);
   rules.a.range = rules.b.range = typed_range(types, pattern, shape.k);
   rules.a.one_sign = rules.b.one_sign = types.promotion > 0;
   // Of e4m3, step 45 takes the bits of a NaN for a number: what is quantized has none.
@@ -1163,8 +1246,9 @@ TypedRules typed_rules(const gemm::Shape& shape, const Types& types, Pattern pat
     rules.scales = {1, 1, 1};
     rules.blocks_a = random_scales(rules.a.key, blocks * static_cast<std::size_t>(shape.m), exact, -1);
     rules.blocks_b = random_scales(
-        rules.b.key, blocks * static_cast<std::size_t>(gemm::ceil_div(shape.n, gemm::kScaleBlock)), exact,
-        -2);
+        rules.b.key,
+        blocks * static_cast<std::size_t>(rules.count_of_b() * gemm::ceil_div(shape.n, gemm::kScaleBlock)),
+        exact, -2);
     if (pattern == Pattern::kSpecial) add_special_scales(rules.a.key, rules.blocks_a);
     return rules;
   }
@@ -1184,6 +1268,25 @@ std::vector<std::uint8_t> typed_input(const InputRule& rule, Type type, Major ma
                  element_bits(rule, type, row, column));
     }
   });
+  return matrix;
+}
+
+std::vector<int> groups_of_rows(const TypedRules& rules) {
+  std::vector<int> groups(static_cast<std::size_t>(rules.a.rows), rules.groups.empty() ? 0 : -1);
+  for (std::size_t i = 0; i < rules.groups.size(); ++i)
+    std::fill(groups.begin() + rules.groups[i].begin, groups.begin() + rules.groups[i].end,
+              static_cast<int>(i));
+  return groups;
+}
+
+std::vector<std::uint8_t> typed_a(const TypedRules& rules) {
+  std::vector<std::uint8_t> matrix = typed_input(rules.a, rules.types.a, rules.types.major_a);
+  if (rules.groups.empty()) return matrix;
+  const std::size_t row_bytes = matrix.size() / static_cast<std::size_t>(rules.a.rows);
+  const std::vector<int> groups = groups_of_rows(rules);
+  for (std::size_t row = 0; row < groups.size(); ++row) {
+    if (groups[row] < 0) std::fill_n(&matrix[row * row_bytes], row_bytes, kPoisonByte);
+  }
   return matrix;
 }
 
@@ -1272,6 +1375,35 @@ SumError error_of(const TypedRules& rules, const TypedImage& image, const TypedA
 
 }  // namespace
 
+namespace {
+
+/// Which rows of no group were written, or "". `is_poisoned(index)`: the element is as it was before.
+template <typename IsPoisoned>
+std::string written_guard_rows(const TypedRules& rules, const std::vector<int>& groups,
+                               const IsPoisoned& is_poisoned) {
+  const auto columns = static_cast<std::size_t>(rules.shape().n);
+  std::int64_t count = 0;
+  std::size_t first = 0;
+  int behind = -1;  // the group before the first of them
+  int group = -1;
+  for (std::size_t row = 0; row < groups.size(); ++row) {
+    group = std::max(group, groups[row]);
+    for (std::size_t column = 0; groups[row] < 0 && column < columns; ++column) {
+      if (is_poisoned(row * columns + column) || count++ > 0) continue;
+      first = row * columns + column;
+      behind = group;
+    }
+  }
+  if (count == 0) return "";
+  return fmt::format(
+      "  [{}] {} element{} in rows that belong to no group {} written, the first at row {}, column {}{}\n"
+      "  Hint: is the store of a group's last tile clipped at the group's last row?\n",
+      kGuardRows, count, count == 1 ? "" : "s", count == 1 ? "was" : "were", first / columns, first % columns,
+      behind < 0 ? "" : fmt::format(", after the last row of group {}", behind));
+}
+
+}  // namespace
+
 CheckResult verify(const TypedRules& rules, const TypedImage& image, const TypedAcceptance& values,
                    const gemm::TileShape& tile) {
   constexpr std::size_t kListed = 8;
@@ -1300,8 +1432,13 @@ CheckResult verify(const TypedRules& rules, const TypedImage& image, const Typed
       poisoned = poisoned && image.d[byte] == typed_poison(type, byte);
     return poisoned;
   };
+  const std::vector<int> groups = groups_of_rows(rules);
+  const auto is_of_group = [&](std::size_t index) {
+    return groups[index / static_cast<std::size_t>(shape.n)] >= 0;
+  };
   const auto is_wrong = [&](std::size_t index) {
-    return !is_right(index) || (std::isnan(acceptance.low[index]) && is_poisoned(index));
+    return is_of_group(index) &&
+           (!is_right(index) || (std::isnan(acceptance.low[index]) && is_poisoned(index)));
   };
   Survey found = survey(shape, tile, [&](std::size_t index) {
     if (!is_wrong(index)) return Wrong::kNot;
@@ -1353,6 +1490,10 @@ CheckResult verify(const TypedRules& rules, const TypedImage& image, const Typed
     }
   }
   if (found.wrong > 0) text += fmt::format("  Where: {}\n", describe_place(found));
+  if (const std::string written = written_guard_rows(rules, groups, is_poisoned); !written.empty()) {
+    result.failed.emplace_back(kGuardRows);
+    text += written;
+  }
   // Scales differ from row to row, but there are few: those of one row could be others' by chance.
   constexpr std::size_t kRows = 32;
   std::vector<std::size_t> spread = wrong;
@@ -1417,10 +1558,13 @@ CheckResult verify(const TypedRules& rules, const TypedImage& image, const Typed
     text += fmt::format("  [{}] bytes after D were written\n", kGuardAfter);
   }
   for (const auto& [check, damage] :
-       {std::pair{kInputA, input_damage(kInputA, image.a, rules.a, rules.types.a, rules.types.major_a)},
-        std::pair{kInputB, rules.types.has_weights() ? weight_damage(image, rules)
-                                                     : input_damage(kInputB, image.b, rules.b, rules.types.b,
-                                                                    rules.types.major_b)}}) {
+       {std::pair{kInputA, input_damage(kInputA, image.a, typed_a(rules), rules.a, rules.types.a,
+                                        rules.types.major_a)},
+        std::pair{kInputB, rules.types.has_weights()
+                               ? weight_damage(image, rules)
+                               : input_damage(kInputB, image.b,
+                                              typed_input(rules.b, rules.types.b, rules.types.major_b),
+                                              rules.b, rules.types.b, rules.types.major_b)}}) {
     if (damage.empty()) continue;
     result.failed.emplace_back(check);
     text += damage;
@@ -1452,20 +1596,6 @@ CheckResult verify(const TypedRules& rules, const TypedImage& image, const Typed
 
 namespace {
 
-void restore_poison(TypedImage& image, const TypedRules& rules, std::int64_t index) {
-  if (rules.types.quantise_d()) {
-    const gemm::Shape shape = rules.shape();
-    image.d[static_cast<std::size_t>(index) / 2] = kPoisonByte;
-    image.d[quantised_scale_byte(shape, static_cast<int>(index / shape.n),
-                                 static_cast<int>(index % shape.n) / gemm::kNvBlock)] = kPoisonByte;
-    return;
-  }
-  const auto size = static_cast<std::size_t>(gemm::bytes_of(rules.types.d));
-  for (std::size_t byte = static_cast<std::size_t>(index) * size;
-       byte < (static_cast<std::size_t>(index) + 1) * size; ++byte)
-    image.d[byte] = typed_poison(rules.types.d, byte);
-}
-
 void typed_miss_tile(TypedImage& image, const TypedRules& rules, const gemm::TileShape& tile) {
   const gemm::Shape shape = rules.shape();
   for (int row = (shape.m - 1) / tile.m * tile.m; row < shape.m; ++row) {
@@ -1487,7 +1617,8 @@ void typed_miss_slab(TypedImage& image, const TypedRules& rules, const gemm::Til
 }
 
 void typed_step_once(TypedImage& image, const TypedRules& rules, const gemm::TileShape&) {
-  const std::int64_t last = gemm::offset(rules.a.rows - 1, rules.b.rows - 1, rules.b.rows);
+  const gemm::Shape shape = rules.shape();
+  const std::int64_t last = gemm::offset(shape.m - 1, shape.n - 1, shape.n);
   put_bits(rules.types.d, image.d.data(), last, bits_at(rules.types.d, image.d.data(), last) ^ 1u);
 }
 
@@ -1667,10 +1798,56 @@ void weights_of_the_next_thread(TypedImage& image, const TypedRules& rules, cons
 }
 
 void typed_old_result(TypedImage& image, const TypedRules& rules, const gemm::TileShape&) {
-  image.d = correct_image(typed_rules(rules.shape(), rules.types, rules.a.pattern, rules.a.seed + 1)).d;
+  image.d = correct_image(typed_rules(rules.shape(), rules.types, rules.a.pattern, rules.a.seed + 1, true,
+                                      rules.groups))
+                .d;
+}
+
+/// What a kernel computes whose groups are others.
+void with_groups(TypedImage& image, const TypedRules& rules, void (*change)(std::vector<gemm::GroupRows>&)) {
+  TypedRules other = rules;
+  change(other.groups);
+  TypedImage changed = untouched_image(rules);
+  multiply(changed, other);
+  image.d = changed.d;
+}
+void groups_exchanged(TypedImage& image, const TypedRules& rules, const gemm::TileShape&) {
+  with_groups(image, rules,
+              [](std::vector<gemm::GroupRows>& groups) { std::swap(groups.front(), groups.back()); });
+}
+void group_past_its_end(TypedImage& image, const TypedRules& rules, const gemm::TileShape&) {
+  with_groups(image, rules, [](std::vector<gemm::GroupRows>& groups) {
+    groups[1].begin += 3;
+    groups[0].end = groups[1].begin;
+  });
+}
+void group_guard_row(TypedImage& image, const TypedRules& rules, const gemm::TileShape&) {
+  const gemm::Shape shape = rules.shape();
+  for (int column = 0; column < shape.n; ++column)
+    put_bits(rules.types.d, image.d.data(), gemm::offset(rules.groups[1].end, column, shape.n), 0);
+}
+void group_missing(TypedImage& image, const TypedRules& rules, const gemm::TileShape&) {
+  const gemm::Shape shape = rules.shape();
+  for (std::int64_t index = gemm::offset(rules.groups.back().begin, 0, shape.n);
+       index < gemm::offset(rules.groups.back().end, 0, shape.n); ++index)
+    restore_poison(image, rules, index);
+}
+void group_scales_of_the_next(TypedImage& image, const TypedRules& rules, const gemm::TileShape&) {
+  with_blocks(image, rules, [](TypedRules& other, const TypedRules& right) {
+    const auto of_group = static_cast<std::ptrdiff_t>(right.blocks_b.size() / right.groups.size());
+    std::rotate(other.blocks_b.begin(), other.blocks_b.begin() + of_group, other.blocks_b.end());
+  });
 }
 
 }  // namespace
+
+std::vector<TypedFault> typed_group_faults() {
+  return {{"B and its scales of another group", kValue, "", true, groups_exchanged},
+          {"scales of B of the next group", kValue, "", true, group_scales_of_the_next},
+          {"tile past its group", kValue, "", true, group_past_its_end},
+          {"guard row written", kGuardRows, "after the last row of group 1", false, group_guard_row},
+          {"missing group", kNeverWritten, "", false, group_missing}};
+}
 
 std::vector<TypedFault> typed_faults(const Types& types) {
   std::vector<TypedFault> faults;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "gemm/problem/gemm.h"
+#include "gemm/problem/groups.h"
 #include "gemm/problem/step.h"
 #include "gemm/problem/types.h"
 #include "harness/verify/fault.h"
@@ -65,8 +66,12 @@ struct TypedRules {
   std::array<float, 3> scales{};  // of A, of B, of D; all 1 where blocks have them, but for Scaling::kNv
   std::vector<float> blocks_a{};  // [k / 128][m], or empty; with ue8m0 [k / 32][m], ue4m3 [k / 16][m]
   std::vector<float> blocks_b{};  // [n / 128][k / 128], or empty; with ue8m0 [k / 32][n], ue4m3 [k / 16][n]
+  // Rows of A in groups. B and its scales are then those of all groups, one after another; rows of no group
+  // are poison in A, their scales are NaN, and D must not be written there. Empty: one B.
+  std::vector<gemm::GroupRows> groups{};
 
-  gemm::Shape shape() const { return {a.rows, b.rows, a.columns}; }
+  int count_of_b() const { return groups.empty() ? 1 : static_cast<int>(groups.size()); }
+  gemm::Shape shape() const { return {a.rows, b.rows / count_of_b(), a.columns}; }
   /// What a sum is multiplied with, in this order.
   float scale() const { return scales[0] * scales[1] * scales[2]; }
   /// Blocks of elements along K that share a scale.
@@ -82,11 +87,16 @@ struct TypedRules {
 /// With an MN-major operand there are none: all are 1, and the integers of the exact patterns are so small
 /// that nothing saturates.
 TypedRules typed_rules(const gemm::Shape& shape, const gemm::Types& types, Pattern pattern,
-                       std::uint64_t seed, bool saturates = true);
+                       std::uint64_t seed, bool saturates = true,
+                       const std::vector<gemm::GroupRows>& groups = {});
 
 /// A or B as it lies in memory.
 std::vector<std::uint8_t> typed_input(const InputRule& rule, gemm::Type type,
                                       gemm::Major major = gemm::Major::kK);
+/// A of a problem, whose rows of no group are poison.
+std::vector<std::uint8_t> typed_a(const TypedRules& rules);
+/// The group of each row of A, and -1 where there is none; all 0 without groups.
+std::vector<int> groups_of_rows(const TypedRules& rules);
 /// The bits of one element, wherever it lies. Call normal_quantiles() before threads do.
 std::uint32_t typed_bits(const InputRule& rule, gemm::Type type, int row, int column);
 
@@ -123,5 +133,8 @@ CheckResult verify(const TypedRules& rules, const TypedImage& image, const Typed
 /// Ways to damage an image of a product of these types.
 using TypedFault = Fault<void (*)(TypedImage& image, const TypedRules& rules, const gemm::TileShape& tile)>;
 std::vector<TypedFault> typed_faults(const gemm::Types& types);
+/// Those of a problem in groups whose blocks have scales: at least three groups, of which the second has more
+/// than 3 rows and is followed by a row of no group, and the last one has rows.
+std::vector<TypedFault> typed_group_faults();
 
 }  // namespace harness

@@ -85,8 +85,14 @@ std::vector<std::uint8_t> scale_pieces(const gemm::Types& types, const std::vect
 }  // namespace
 
 TypedWorkload::TypedWorkload(const gemm::Shape& shape, const gemm::Types& types, Pattern pattern,
-                             std::uint64_t seed, bool saturates, bool wide)
-    : saturates_(saturates), rules_(typed_rules(shape, types, pattern, seed, saturates)) {
+                             std::uint64_t seed, bool saturates, bool wide,
+                             const std::vector<gemm::GroupRows>& groups, int capacity)
+    : saturates_(saturates),
+      groups_(groups),
+      capacity_(capacity),
+      first_seed_(seed),
+      rules_(typed_rules(shape, types, pattern, seed, saturates, groups)) {
+  if (capacity > 0) counts_ = std::make_unique<DeviceBuffer>(groups.size() * sizeof(int), "counts");
   if (types.has_weights()) {
     const std::string rule = gemm::violated_weight_rule(shape, types.group);
     if (!rule.empty()) throw Error(rule);
@@ -97,7 +103,7 @@ TypedWorkload::TypedWorkload(const gemm::Shape& shape, const gemm::Types& types,
   }
   if (const std::string rule = gemm::violated_quantised_rule(shape, types); !rule.empty()) throw Error(rule);
   a_ = std::make_unique<DeviceBuffer>(typed_bytes(shape.m, shape.k, types.a), "A");
-  b_ = std::make_unique<DeviceBuffer>(typed_bytes(shape.n, shape.k, types.b), "B");
+  b_ = std::make_unique<DeviceBuffer>(typed_bytes(rules_.b.rows, shape.k, types.b), "B");
   scales_ = std::make_unique<DeviceBuffer>(sizeof rules_.scales, "scales");
   if (types.have_blocks()) {
     const auto blocks = static_cast<std::size_t>(rules_.blocks_of_k());
@@ -119,7 +125,13 @@ TypedWorkload::TypedWorkload(const gemm::Shape& shape, const gemm::Types& types,
 TypedWorkload::~TypedWorkload() = default;
 
 void TypedWorkload::fill_inputs() {
-  write_device(a_->bytes(), typed_input(rules_.a, rules_.types.a, rules_.types.major_a));
+  write_device(a_->bytes(), typed_a(rules_));
+  if (counts_) {
+    std::vector<int> counts;
+    for (const gemm::GroupRows& group : rules_.groups)
+      counts.push_back(unchecked_count(group.count(), capacity_));
+    copy_to_device(counts_->bytes(), counts.data(), counts.size() * sizeof(int));
+  }
   if (rules_.types.has_weights()) {
     write_device(b_->bytes(), weight_input(rules_));
     write_device(group_scales_->bytes(), scale_input(rules_));
@@ -137,7 +149,12 @@ void TypedWorkload::fill_inputs() {
     write_device(blocks_b_->bytes(), scale_pieces(rules_.types, rules_.blocks_b, rules_.b.rows, blocks));
   }
   if (!rules_.types.have_blocks()) return;
-  write_scales(*blocks_a_, rules_.blocks_a, rules_.a.rows);
+  std::vector<float> of_rows = rules_.blocks_a;  // NaN where a row is of no group
+  const std::vector<int> groups = groups_of_rows(rules_);
+  for (std::size_t i = 0; i < of_rows.size(); ++i) {
+    if (groups[i % groups.size()] < 0) of_rows[i] = std::numeric_limits<float>::quiet_NaN();
+  }
+  write_scales(*blocks_a_, of_rows, rules_.a.rows);
   write_scales(*blocks_b_, rules_.blocks_b, rules_.blocks_of_k());
 }
 
@@ -146,6 +163,9 @@ gemm::Problem TypedWorkload::problem() const {
   static_cast<gemm::Gemm&>(problem) = {rules_.shape(), a_->elements(), b_->elements(),
                                        reinterpret_cast<gemm::bf16*>(d_->bytes())};
   problem.types = rules_.types;
+  problem.groups = rules_.groups;
+  problem.capacity = capacity_;
+  if (counts_) problem.counts = reinterpret_cast<const int*>(counts_->bytes());
   if (rules_.types.have_blocks()) {
     problem.scales_a = reinterpret_cast<const float*>(blocks_a_->bytes());
     problem.scales_a_pitch = scale_pitch(rules_.a.rows);
@@ -166,7 +186,9 @@ gemm::Problem TypedWorkload::problem() const {
 
 void TypedWorkload::use_inputs(std::uint64_t seed) {
   if (seed == rules_.a.seed) return;
-  rules_ = typed_rules(rules_.shape(), rules_.types, rules_.a.pattern, seed, saturates_);
+  const std::vector<gemm::GroupRows> groups =
+      capacity_ > 0 ? with_others_counts(groups_, seed - first_seed_) : groups_;
+  rules_ = typed_rules(rules_.shape(), rules_.types, rules_.a.pattern, seed, saturates_, groups);
   fill_inputs();
 }
 
@@ -213,13 +235,13 @@ void TypedWorkload::restore(const TypedImage& image) {
   write_device(d_->after(), image.after);
 }
 
-std::int64_t typed_workload_bytes(const gemm::Shape& shape, const gemm::Types& types) {
+std::int64_t typed_workload_bytes(const gemm::Shape& shape, const gemm::Types& types, int groups) {
   const int blocks = gemm::ceil_div(shape.k, gemm::kScaleBlock);
   const std::int64_t of_blocks =
       !types.have_blocks()
           ? 0
           : (gemm::offset(blocks, 0, scale_pitch(shape.m)) +
-             gemm::offset(gemm::ceil_div(shape.n, gemm::kScaleBlock), 0, scale_pitch(blocks))) *
+             groups * gemm::offset(gemm::ceil_div(shape.n, gemm::kScaleBlock), 0, scale_pitch(blocks))) *
                 static_cast<std::int64_t>(sizeof(float));
   std::int64_t of_mx = 0;
   if (types.have_scale_pieces()) {
@@ -228,8 +250,9 @@ std::int64_t typed_workload_bytes(const gemm::Shape& shape, const gemm::Types& t
   }
   return of_blocks + of_mx +
          static_cast<std::int64_t>(typed_bytes(shape.m, shape.k, types.a) +
-                                   typed_bytes(shape.n, shape.k, types.b) + d_bytes(shape, types) +
-                                   scale_bytes(shape, types) + 2 * kGuardBytes + 3 * sizeof(float));
+                                   static_cast<std::size_t>(groups) * typed_bytes(shape.n, shape.k, types.b) +
+                                   d_bytes(shape, types) + scale_bytes(shape, types) +
+                                   2 * kGuardBytes + 3 * sizeof(float));
 }
 
 }  // namespace harness

@@ -4,7 +4,9 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <vector>
 
+#include "gemm/problem/groups.h"
 #include "gemm/problem/problem.h"
 #include "harness/verify/types/typed.h"
 
@@ -16,9 +18,11 @@ class GuardedBuffer;
 /// Owns A, B, the scales, and D between guard bands. The methods are Workload's.
 class TypedWorkload {
  public:
-  /// wide: the weights exist in bf16, too.
+  /// wide: the weights exist in bf16, too. Groups, of which each may have a capacity, are those of a product
+  /// with scales of blocks.
   TypedWorkload(const gemm::Shape& shape, const gemm::Types& types, Pattern pattern, std::uint64_t seed,
-                bool saturates = true, bool wide = false);
+                bool saturates = true, bool wide = false, const std::vector<gemm::GroupRows>& groups = {},
+                int capacity = 0);
   ~TypedWorkload();
 
   std::uint64_t seed() const { return rules_.a.seed; }
@@ -34,6 +38,9 @@ class TypedWorkload {
   void fill_inputs();
 
   bool saturates_;
+  std::vector<gemm::GroupRows> groups_;  // those of the first seed
+  int capacity_;
+  std::uint64_t first_seed_;
   TypedRules rules_;
   std::unique_ptr<DeviceBuffer> a_;
   std::unique_ptr<DeviceBuffer> b_;
@@ -42,11 +49,12 @@ class TypedWorkload {
   std::unique_ptr<DeviceBuffer> blocks_b_;
   std::unique_ptr<DeviceBuffer> group_scales_;  // of weights
   std::unique_ptr<DeviceBuffer> wide_;          // weights in bf16
+  std::unique_ptr<DeviceBuffer> counts_;        // of groups that have a capacity
   std::unique_ptr<GuardedBuffer> d_;
   std::map<std::uint64_t, TypedAcceptance> acceptances_;  // by seed
 };
 
-/// Device bytes that it takes, guard bands included.
-std::int64_t typed_workload_bytes(const gemm::Shape& shape, const gemm::Types& types);
+/// Device bytes that it takes, guard bands included; with so many groups.
+std::int64_t typed_workload_bytes(const gemm::Shape& shape, const gemm::Types& types, int groups = 1);
 
 }  // namespace harness

@@ -182,18 +182,7 @@ struct Workload::Impl {
   }
   /// Groups with a capacity have each other's counts under each seed: they are data, like A and B.
   std::vector<gemm::GroupRows> groups_now() const {
-    std::vector<gemm::GroupRows> groups = form.groups;
-    for (std::size_t i = 0; form.capacity > 0 && i < groups.size(); ++i) {
-      const auto other = static_cast<std::size_t>((i + (seed - first_seed)) % groups.size());
-      groups[i].end = groups[i].begin + form.groups[other].count();
-    }
-    return groups;
-  }
-  /// A count as a kernel may have written it that does not check: below 0 it means 0, and above the capacity
-  /// the capacity.
-  int unchecked(int count) const {
-    if (count == 0) return -1;
-    return count == form.capacity ? count + 1 : count;
+    return form.capacity > 0 ? with_others_counts(form.groups, seed - first_seed) : form.groups;
   }
   bool has_c() const { return !form.in_place && (form.has_source || form.epilogue.beta != 0); }
   std::int64_t c_pitch() const { return form.c_pitch > 0 ? form.c_pitch : shape.n; }
@@ -212,7 +201,8 @@ struct Workload::Impl {
     });
     if (form.capacity > 0) {
       std::vector<int> sizes;
-      for (const gemm::GroupRows& group : rules.groups) sizes.push_back(unchecked(group.count()));
+      for (const gemm::GroupRows& group : rules.groups)
+        sizes.push_back(unchecked_count(group.count(), form.capacity));
       if (!counts) counts = std::make_unique<DeviceBuffer>(sizes.size() * sizeof(int), "counts");
       copy_to_device(counts->bytes(), sizes.data(), sizes.size() * sizeof(int));
     }
@@ -411,13 +401,18 @@ Workload::Workload(const gemm::Shape& shape, Pattern pattern, std::uint64_t seed
     return;
   }
   checked_bytes(shape, form);
-  if (!form.groups.empty())
-    throw Error("a problem with groups needs operands in bf16: take a variant that has them");
+  if (!form.groups.empty()) {
+    if (!form.types.have_blocks() || form.placement != 0)
+      throw Error(
+          "a problem with groups needs operands in bf16, or in fp8 with scales of blocks and rows of one A: "
+          "take a variant that has them");
+    check_groups(shape, form);
+  }
   if (!form.epilogue.is_plain() || form.has_source || form.in_place)
     throw Error(fmt::format("{} has scales and no other epilogue: leave out alpha, beta, bias and activation",
                             to_string(form.types)));
-  typed_ =
-      std::make_unique<TypedWorkload>(shape, form.types, pattern, seed, form.saturates, form.wide_weights);
+  typed_ = std::make_unique<TypedWorkload>(shape, form.types, pattern, seed, form.saturates,
+                                           form.wide_weights, form.groups, form.capacity);
 }
 Workload::~Workload() = default;
 Workload::Workload(Workload&&) noexcept = default;
@@ -642,7 +637,9 @@ CheckResult launch_and_check(Workload& workload, const gemm::Launcher& launcher,
 }
 
 std::int64_t workload_bytes(const gemm::Shape& shape, const ProblemForm& form) {
-  if (!form.types.are_bf16() && !narrows_d(form.types)) return typed_workload_bytes(shape, form.types);
+  if (!form.types.are_bf16() && !narrows_d(form.types))
+    return typed_workload_bytes(shape, form.types,
+                                static_cast<int>(std::max<std::size_t>(1, form.groups.size())));
   if (form.epilogue.has_more()) return aux_workload_bytes(shape, form);
   const bool has_c = !form.in_place && (form.has_source || form.epilogue.beta != 0);
   const auto groups = static_cast<std::int64_t>(std::max<std::size_t>(1, form.groups.size()));

@@ -1,0 +1,203 @@
+// Step 55: groups of rows with block scales. Only the producer searches: a tile's place in the groups reaches
+// the consumers with the last k-tile of the tile before.
+#pragma once
+
+#include <cstdint>
+#include <tuple>
+
+#include "built.cuh"
+#include "gemm/epilogue/whole_store.cuh"
+#include "gemm/launch/groups.cuh"
+#include "gemm/launch/launch.cuh"
+#include "gemm/launch/tensor_maps.cuh"
+#include "gemm/pipeline/issue_order.cuh"
+#include "gemm/pipeline/lane_scales.cuh"
+#include "gemm/pipeline/ring.cuh"
+#include "gemm/pipeline/scaled_parts.cuh"
+#include "gemm/problem/gemm.h"
+#include "gemm/problem/problem.h"
+#include "gemm/problem/step.h"
+#include "gemm/schedule/group_search.cuh"
+#include "gemm/schedule/raster.h"
+#include "gemm/tile/byte_tile.cuh"
+#include "gemm/tile/wgmma_tile.cuh"
+#include "ptx/core.cuh"
+#include "ptx/elect.cuh"
+#include "ptx/fence.cuh"
+#include "ptx/mbarrier.cuh"
+#include "ptx/memory.cuh"
+#include "ptx/setmaxnreg.cuh"
+#include "ptx/shared.cuh"
+#include "ptx/tensor_map.h"
+#include "ptx/tma.cuh"
+
+namespace gemm::step_55 {
+
+template <typename V, typename T = typename V::T>
+__global__ void __launch_bounds__(V::R::kThreads, T::kCtasPerSm)
+    grouped_fp8_kernel(Gemm gemm, GroupsOnDevice groups, BlockScales given,
+                       const __grid_constant__ ptx::TensorMap scale_map,
+                       const __grid_constant__ ptx::TensorMap a_map,
+                       const __grid_constant__ ptx::TensorMap b_map,
+                       const __grid_constant__ ptx::TensorMap d_map) {
+  auto& shared = ptx::dynamic_shared<Shared<V>>();
+  auto& ring = shared.ring;
+  const auto [m, n, k] = gemm.shape;
+  const int k_tiles = ceil_div(k, kScaleBlock);
+  const int warp = warp_index();
+
+  // Lesson: between two parts, a search would delay the next one. So all warps look for the CTA's first tile
+  // before their roles part, and from then on only the producer searches.
+
+  // ANCHOR: first_tile
+  GroupSearch<T, GroupsOnDevice> search{n, {RasterOrder::kGrouped, 2048 / T::kM}, groups};
+  int index = static_cast<int>(blockIdx.x);
+  GroupTile found;
+  if (!search.find(index, found)) return;
+  Work work{found.row, found.end, found.column, search.at.group};
+  // ANCHOR_END: first_tile
+
+  if (threadIdx.x == 0) {
+    ring.init(4 * V::kWarpgroups);  // one arrival per warp: each has read scales
+    ptx::fence_mbarrier_init_release_cluster();
+  }
+  if constexpr (V::kBox < T::kM) fill_with_zeros(ring.stage, V::R::kThreads);
+  __syncthreads();
+
+  if (warp >= V::R::kProducerWarp) {
+    ptx::setmaxnreg_dec<V::R::kProducerRegisters>();
+    if (warp != V::R::kProducerWarp) return;
+    const bool issues = ptx::elect_sync();
+    PipelineState<V::kStages> fill{0, 1};
+    // ANCHOR: producer
+    for (bool more = true; more;) {
+      const GroupTile tile = found;
+      more = search.find(index += static_cast<int>(gridDim.x), found);
+      const Work following = more ? Work{found.row, found.end, found.column, search.at.group} : Work{};
+      const int rows = tile.end - tile.row;
+      const int boxes = V::kBox == T::kM || rows > T::kM ? T::kM / V::kBox : ceil_div(rows, V::kBox);
+      const auto bytes =
+          static_cast<std::uint32_t>(kRowBytes * (boxes * V::kBox + T::kN) + 4 * kScaleRows<T>);
+      for (int i = 0; issues && i < k_tiles; ++i) {
+        ring.producer_acquire(fill, i);
+        auto& stage = ring.stage[fill.stage];
+        auto* const full = &ring.full[fill.stage];
+        if (i + 1 == k_tiles) ptx::st_shared(&shared.following[fill.stage], following);
+        ptx::mbarrier_arrive_expect_tx(full, bytes);
+        // ANCHOR_END: producer
+#pragma unroll 1
+        for (int row = 0; row < boxes * V::kBox; row += V::kBox)
+          ptx::cp_async_bulk_tensor_2d(stage.a[0][row], &a_map, i * kRowBytes, tile.row + row, full);
+        ptx::cp_async_bulk_tensor_2d(stage.b, &b_map, i * kRowBytes, tile.b_row, full);
+        ptx::cp_async_bulk_tensor_2d(shared.scales_a[fill.stage].of_rows, &scale_map, tile.row / 4 * 4, i,
+                                     full);
+        fill.advance();
+      }
+      __syncwarp();
+    }
+    return;
+  }
+
+  ptx::setmaxnreg_inc<V::R::kConsumerRegisters>();
+  const int warpgroup = warp / 4;
+  typename V::Reader reader{ring, warpgroup / V::kAcross * 64, warpgroup % V::kAcross * V::kWidth};
+  const auto load_scales_b = [&](const Work& of, int k_tile) {
+    reader.scales_b.load(scales_of_group(given, of.group), of.column + reader.column, k_tile, k_tiles);
+  };
+  const auto wait_for = [&](const Work& of, int k_tile) {
+    ring.consumer_wait(reader.read, k_tile);
+    // ANCHOR: row_scales
+    const float* const scales = shared.scales_a[reader.read.stage].of_rows;
+    read_row_scales(reader.scales_a, &scales[of.row % 4 + reader.thread_row]);
+    // ANCHOR_END: row_scales
+  };
+  const auto issue_next = [&] { reader.issue(0, reader.read.stage); };
+  const auto store = [&] {
+    const int row = work.row + reader.row;
+    const int column = work.column + reader.column;
+    if (row + 64 <= work.end)
+      store_whole_tile(reader.sums, shared.d[warpgroup], &d_map, row, column);
+    else
+      store_rows_before(reader.sums, gemm.d, work.end, n, row, column);
+    __syncwarp();  // without it, ptxas takes the stage's number for one that differs from lane to lane
+  };
+
+  load_scales_b(work, 0);
+  wait_for(work, 0);
+  reader.order.begin();
+  issue_next();
+  for (;;) {
+    const int first = (work.column + reader.column) % kScaleBlock;
+    reader.clear();
+    for (int i = 0; i + 1 < k_tiles; ++i) {
+      const auto meanwhile = [&] {
+        if (i % 32 == 31) load_scales_b(work, i + 1);
+        reader.read.advance();
+        wait_for(work, i + 1);
+      };
+      reader.finish_k_tile(i, first, meanwhile, issue_next);
+    }
+    // ANCHOR: end_of_tile
+    const Work following = ptx::ld_shared(&shared.following[reader.read.stage]);
+    if (warp_uniform(following.end) == 0) break;
+    const auto meanwhile = [&] {
+      load_scales_b(following, 0);
+      reader.read.advance();
+      wait_for(following, 0);
+    };
+    reader.finish_k_tile(k_tiles - 1, first, meanwhile, issue_next);
+    store();
+    work = following;
+    // ANCHOR_END: end_of_tile
+  }
+  reader.finish_k_tile(
+      k_tiles - 1, (work.column + reader.column) % kScaleBlock, [] {}, [] {});
+  reader.order.end();
+  store();
+  if (threadIdx.x % 128 == 0) ptx::cp_async_bulk_wait_group<0>();
+}
+
+template <typename V, GroupForm kForm>
+Variant variant(const char* name, const char* summary) {
+  using T = typename V::T;
+  using Grid = GroupedCtas<T, Shared<V>, V::R::kThreads>;
+  return variant_of<grouped_fp8_kernel<V>, Grid>(
+      {.name = name,
+       .summary = summary,
+       .tile = kByteTile<T, e4m3>,
+       .stages = V::kStages,
+       .traffic = byte_tile_traffic<T, e4m3>(),
+       .types = {.a = Type::kE4m3,
+                 .b = Type::kE4m3,
+                 .d = Type::kBf16,
+                 .promotion = kScaleBlock,
+                 .scaling = Scaling::kBlocks},
+       .groups = kForm},
+      [](const Problem& problem) {
+        const auto [m, n, k] = problem.shape;
+        return std::tuple(static_cast<const Gemm&>(problem), groups_on_device(problem),
+                          BlockScales{problem.scales_b, problem.scales_b_pitch, n},
+                          block_scale_map(problem, kScaleRows<T>),
+                          typed_map(problem.a, Type::kE4m3, m, k, V::kBox),
+                          typed_map(problem.b, Type::kE4m3, count_groups(problem) * n, k, T::kN),
+                          typed_map(problem.d, Type::kBf16, m, n, 64));
+      });
+}
+
+using enum GroupForm;
+
+inline const Step kStep{
+    .name = "55_grouped_fp8",
+    .title = "groups with block scales, whose tiles only the producer looks for",
+    .builds_on = "46_fitted_fp8",
+    .unit = MathUnit::kWgmma,
+    .architecture = Architecture::kSm90a,
+    .contract = {.n_multiple = 8, .k_multiple = 16},
+    .variants = {
+        variant<Fp8Groups<128, 256, 3>, kRows>("contiguous", "groups one after another, tiles of 128 x 256"),
+        variant<Fp8Groups<128, 192, 4, Phase::kOut>, kRows>("contiguous_192", "the same, 128 x 192 in turns"),
+        variant<Fp8Groups<128, 256, 3>, kMasked>("masked", "counts in device memory, tiles of 128 x 256"),
+        variant<Fp8Groups<64, 256, 4, Phase::kAny, 16>, kMasked>("masked_few",
+                                                                 "tiles of 64 x 256 for few rows a group")}};
+
+}  // namespace gemm::step_55
