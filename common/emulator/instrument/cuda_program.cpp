@@ -11,6 +11,7 @@
 #include <mutex>
 #include <new>
 #include <set>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -71,7 +72,8 @@ void* allocate_named(std::size_t bytes, const char* kind) {
   std::string name = std::exchange(s.next_name, {});
   ++s.allocations;
   if (name.empty()) name = fmt::format("{} {}", kind, s.allocations);
-  if (emulator::has_ranks()) name += fmt::format(" of rank {}", emulator::current_device());
+  if (emulator::has_ranks() && std::string_view(kind) == "allocation")
+    name += fmt::format(" of rank {}", emulator::current_device());
   void* memory = emulator::allocate_buffer(bytes, name);
   s.device.insert(memory);
   return memory;
