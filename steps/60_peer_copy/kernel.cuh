@@ -48,6 +48,7 @@ __device__ __forceinline__ void signal(const Link& link, std::int64_t piece) {
 struct Threads {
   static constexpr int kCount = 1024;
   static constexpr int kLoads = 4;  // each of 16 bytes; per thread, in flight
+  static constexpr std::int64_t kVectors = std::int64_t{kCount} * kLoads;
 };
 
 // ANCHOR: by_threads
@@ -57,16 +58,15 @@ __global__ void __launch_bounds__(Threads::kCount, 1) send_by_threads(Link link)
   __syncthreads();
   for (std::int64_t piece = blockIdx.x; piece < link.pieces(); piece += gridDim.x) {
     const std::int64_t end = std::min((piece + 1) * link.piece, link.vectors);
-    for (std::int64_t at = piece * link.piece + threadIdx.x; at < end;
-         at += Threads::kCount * Threads::kLoads) {
+    for (std::int64_t at = piece * link.piece + threadIdx.x; at < end; at += Threads::kVectors) {
       uint4 values[Threads::kLoads];
 #pragma unroll
-      for (int i = 0; i < Threads::kLoads; ++i) {
+      for (std::int64_t i = 0; i < Threads::kLoads; ++i) {
         if (at + i * Threads::kCount < end)
           values[i] = ptx::ld_global_no_allocate(link.source + at + i * Threads::kCount);
       }
 #pragma unroll
-      for (int i = 0; i < Threads::kLoads; ++i) {
+      for (std::int64_t i = 0; i < Threads::kLoads; ++i) {
         if (at + i * Threads::kCount < end) ptx::st_global(link.inbox + at + i * Threads::kCount, values[i]);
       }
     }
