@@ -1,4 +1,4 @@
-// Several devices in one run: each rule of ranks with a kernel that breaks only this rule, and its counterpart.
+// Several devices in one run: for each rule of ranks a kernel that breaks only this rule, and one that breaks none.
 #include "emulator/machine/ranks.h"
 
 #include <cstdint>
