@@ -62,6 +62,11 @@ inline void order_after(const char* what, const Place& place, Where where) {
     emulator::fence(place.scope, what, where);
 }
 
+/// Of a strong load or store.
+inline emulator::Scope strong_scope(const Place& place) {
+  return place.scope == emulator::Scope::kSystem ? place.scope : emulator::Scope::kDevice;
+}
+
 /// One element, read or written as one that other threads may touch at the same time.
 template <typename T>
 EMULATOR_NOT_INSTRUMENTED T load_strongly(const char* what, const T* object, Where where) {
@@ -110,6 +115,7 @@ EMULATOR_NOT_INSTRUMENTED Elements<T, kCount> load(const char* what, Place place
     auto* const object = static_cast<Whole*>(object_at(place, address, where));
     Whole result;
     if (place.order != Order::kWeak) {
+      const emulator::AtomicScope scope(strong_scope(place));
       for (int i = 0; i < kCount; ++i) result.at[i] = load_strongly(what, &object->at[i], where);
       order_after(what, place, where);
       return result;
@@ -144,6 +150,7 @@ EMULATOR_NOT_INSTRUMENTED void store(const char* what, const Elements<T, kCount>
     for (const T& element : value.at) emulator::check_poison_of(what, element, where);
     if (place.order != Order::kWeak) {
       order_before(what, place, where);
+      const emulator::AtomicScope scope(strong_scope(place));
       for (int i = 0; i < kCount; ++i) store_strongly(what, &object->at[i], value.at[i], where);
       return;
     }

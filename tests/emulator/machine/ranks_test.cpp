@@ -1,4 +1,5 @@
-// Several devices in one run: for each rule of ranks a kernel that breaks only this rule, and one that breaks none.
+// Several devices in one run: for each rule of ranks a kernel that breaks only this rule, and one that breaks
+// none.
 #include "emulator/machine/ranks.h"
 
 #include <cstdint>

@@ -38,6 +38,8 @@ MemoryForm form_of(const Instruction& in) {
       form.order = "kAcquireRelease";
     } else if (part == "cta") {
       form.scope = "kCta";
+    } else if (part == "sys") {
+      form.scope = "kSystem";
     } else if (part == "v2" || part == "v4" || part == "v8") {
       form.width = static_cast<std::size_t>(part[1] - '0');
     } else if (part == "L2::cache_hint") {

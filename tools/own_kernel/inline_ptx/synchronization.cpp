@@ -56,7 +56,10 @@ std::string fence(const Instruction& in, Operands& operands) {
   const bool sequential = in.root() == "membar" || in.has("sc");
   return fmt::format(
       "::emulator::fence(::emulator::Scope::{}, \"{}\", ptx_where, ::emulator::FenceOrder::{});",
-      in.has("cta") ? "kCta" : "kDevice", in.opcode, sequential ? "kSequential" : "kAcquireRelease");
+      in.has("cta")   ? "kCta"
+      : in.has("sys") ? "kSystem"
+                      : "kDevice",
+      in.opcode, sequential ? "kSequential" : "kAcquireRelease");
 }
 
 std::string mbarrier(const Instruction& in, Operands& operands) {
