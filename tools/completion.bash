@@ -77,7 +77,7 @@ _gemm_steps_value() {
     --mode) printf '%s\n' burst sustained both ;;
     --completion) printf '%s\n' random earliest latest ;;
     --elect) printf '%s\n' any lowest ;;
-    --suite) printf '%s\n' public deepgemm ;;
+    --suite) printf '%s\n' public deepgemm grid ;;
     --pattern) printf '%s\n' exact normal uniform identity arange ;;
     --bias) printf '%s\n' none column row ;;
     --activation) printf '%s\n' none relu leaky_relu gelu gelu_erf silu ;;
@@ -203,7 +203,8 @@ _gemm_steps_takes_value() {
     --backend | --gpu | --variant | --suite | --population | --json | --html | --html-data | --trace | --tile | --shape | --order | --arch | --swizzle | --rows | --m | --n | --at | --row-bytes) ;;
     --mode | --completion | --pattern | --alpha | --beta | --bias | --activation | --bias-length | --aux-pitch | --aux-offset | --groups | --top-k | --c-pitch | --c-offset | --seed | --relaunch | --rounds | --seconds | --schedule-seed | --slow-warps | --sms | --allow | --strict | --elect | --trace-ctas | --trace-ctas-per-sm) ;;
     --trace-untraced | --schedule | --without | --kind | --replay | --events | --total | --seeds | --in-cache | --weak | --file | --output | --out | --port | --extent | --stride | --box | --element | --l2 | --base) ;;
-    --address | --leading | --base-offset) ;;
+    --address | --leading | --base-offset | --waves | --tiles | --k-tiles | --workers) ;;
+    --ctas | --piece | --delay | --ranks) ;;
     *) return 1 ;;
   esac
 }

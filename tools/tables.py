@@ -16,12 +16,15 @@ NAME is
   choices      one row a shape: the variant that a step chose by shape, how it divides the work, its speed (value=, as for
                shapes; only=22 when the record has several such steps)
   population   what a race over random shapes adds up to: speed of the choice, of the fastest variant, and their difference
+  work         the speed of the choice in such a race by the work of a shape, also with the time of a launch taken off both sides
   bound        one row a shape: the least time by arithmetic, from bytes and from multiplications, and the highest speed
                relative to cuBLASLt that it allows
   counters     one row a contestant of one shape: what a profiler counted on the way from memory to the SMs, and the
                requests and the clock if the record has them
   rates        the same bytes divided by the median time that another record (times=docs/results/FILE.json) has for the
                contestant, in TB/s, and the share of the rate that docs/results/roofline_h200.json has for reads in the L2
+  copies       one row a way of copying between GPUs: how many SMs took part, bytes for each flag, median, rate, and the speed
+               relative to the copy engine; by=ctas or by=piece_bytes: one row a number of them, the rates in one column a variant
   checks       one row a shape, one column a variant: how much of D was wrong in a record of verifications
   suite        one row a shape and mode of a record of tools/compare --suite, for each contestant its speed relative to
                cuBLASLt with its verdict and its share of the ceiling; at the end geometric mean and worst case
@@ -72,6 +75,7 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "lib"))
 import program  # noqa: F401 (first, for Ctrl-C)
+import math
 import re
 
 import blocks
@@ -79,7 +83,7 @@ import kinds_of_numbers
 import roofline_record
 from blocks import markdown
 from numbers_of_records import joules, make_number, picojoules, significant
-from populations import WORST, bound, bounds, geometric_mean, population, summary
+from populations import LAUNCH_US, WORST, bound, bounds, by_work, geometric_mean, population, summary
 from program import UserError
 from record_rules import RIVAL, geometric_mean as mean_with_interval, identity, median_interval
 from records import (MODES, ROOT, default_shape, find_shape, load, load_record, mode_text, nearest, paired, pretty_name,
@@ -155,7 +159,7 @@ TILE_NAMES = {"14": "32x128", "151": "96x192", "200": "176x64", "457": "192x88",
               "419": "128x272", "421": "128x288", "423": "128x304", "448": "192x8", "247": "320x64", "333": "64x224", "347": "64x352", "449": "192x16", "450": "192x24",
               "455": "192x72", "456": "192x80", "458": "192x96", "459": "192x104", "460": "192x112", "463": "192x144",
               "467": "192x176", "470": "192x208", "486": "256x8", "490": "256x48", "495": "256x96", "497": "256x112", "498": "256x120",
-              "499": "256x136", "500": "256x144", "501": "256x152", "502": "256x160", "548": "384x104", "576": "512x32",
+              "22": "64x512", "71": "32x192", "276": "480x64", "313": "64x24", "487": "256x16", "492": "256x72", "547": "384x96", "499": "256x136", "500": "256x144", "501": "256x152", "502": "256x160", "548": "384x104", "576": "512x32",
               "125": "72x128", "179": "136x128", "326": "64x160", "345": "64x336", "453": "192x48", "491": "256x56", "494": "256x88",
               "229": "248x64", "230": "248x128", "317": "64x72", "321": "64x112", "329": "64x184", "407": "128x152", "414": "128x224", "465": "192x160", "488": "256x24", "399": "128x72",
               "136": "80x192", "157": "104x64", "158": "104x128", "315": "64x48", "316": "64x56", "338": "64x272", "403": "128x112", "538": "384x16",
@@ -314,14 +318,27 @@ def population_table(record, path, options, document):
     values = population(record)
     rows = []
     for key, what in (("speed", "chosen by the model: speed / cuBLASLt best"),
+                      ("tuned", "chosen with `--autotune`: speed / cuBLASLt best"),
                       ("off_sectors", "the same where K or N is an odd multiple of 8"),
                       ("best", "the fastest variant: speed / cuBLASLt best"),
                       ("regret", "time of the choice / time of the fastest variant")):
         if values[key]:
             found = summary(values[key], WORST[key])
             rows.append([what, str(found["count"]), *(f"{found[one]:.3f}" for one in ("geometric_mean", "tenth", "worst"))])
+    origin = "Shapes of the grid, " if record.get("population_of") == "grid" else "Random shapes, "
     return markdown(["", "shapes", "geometric mean", "10th percentile", "worst"], [False, True, True, True, True],
-                    rows) + caption(record, path, "Random shapes, ")
+                    rows) + caption(record, path, origin)
+
+
+def work_table(record, path, options, document):
+    rows = []
+    for (least, most), (speeds, launched) in by_work(record).items():
+        name = f"below {most} GFLOP" if least == 0 else f"{least} to {most} GFLOP" if math.isfinite(most) else f"from {least} GFLOP"
+        found = summary(speeds)
+        rows.append([name, str(found["count"]), *(f"{found[one]:.3f}" for one in ("geometric_mean", "tenth", "worst")),
+                     f"{geometric_mean(launched):.3f}"])
+    return markdown(["work", "shapes", "speed / cuBLASLt best", "10th percentile", "worst", f"without {LAUNCH_US} µs each"],
+                    [False, True, True, True, True, True], rows) + caption(record, path, "")
 
 
 def bound_table(record, path, options, document):
@@ -507,6 +524,31 @@ def rates_table(record, path, options, document):
             f"Plateau: from `{relative(plateau.path)}`."]
 
 
+def binary_size(size):
+    """65536 is 64 KiB."""
+    power = max(power for power in (0, 10, 20, 30) if size >= 1 << power and size % (1 << power) == 0)
+    return f"{size >> power} {dict(enumerate(('bytes', 'KiB', 'MiB', 'GiB')))[power // 10]}"
+
+
+def copies_table(record, _path, options, _document):
+    by = options.get("by")
+    if by is None:
+        headings = ["each rank sends", "variant", "SMs", "median (µs)", "GB/s", "× copy engine"]
+        rows = [[binary_size(copy["bytes"]), f"`{one['variant']}`", str(one["ctas"] or "–"), VALUES["median"](one),
+                 significant(one["gigabytes_per_second"]), interval(one["to_copy_engine"]) if one["ctas"] else "1"]
+                for copy in record["copies"] for one in copy["contestants"]]
+        return markdown(headings, [False, False, True, True, True, False], rows)
+    if by not in ("ctas", "piece_bytes"):
+        raise UserError(f"by={by} is neither by=ctas nor by=piece_bytes.")
+    found = {(one["variant"], one[by]): one for one in record["copies"][0]["contestants"] if one["ctas"]}
+    variants = list(dict.fromkeys(variant for variant, _ in found))
+    rows = [[binary_size(value) if by == "piece_bytes" else str(value)] +
+            [significant(found[variant, value]["gigabytes_per_second"]) for variant in variants]
+            for value in dict.fromkeys(value for _, value in found)]
+    headings = ["bytes per flag" if by == "piece_bytes" else "SMs"] + [f"`{variant}`" for variant in variants]
+    return markdown(headings, [True] * len(headings), rows)
+
+
 def checks_table(record, path, _options, _document):
     """For a record of verifications of several variants."""
     if "date" not in record:
@@ -527,11 +569,11 @@ def checks_table(record, path, _options, _document):
 
 
 TABLES = {"contestants": contestants_table, "shapes": shapes_table, "choices": choices_table, "conditions": conditions_table, "energy": energy_table,
-          "counters": counters_table, "rates": rates_table, "checks": checks_table, "population": population_table, "bound": bound_table, "suite": suite_table, "rivals": rivals_table, "measuring": measuring_table, "course": course_table}
-KINDS = {"suite": "suite", "measuring": "measuring", "counters": "counters", "rates": "counters", "checks": "checks"}  # tables that have a kind of record of their own
+          "counters": counters_table, "rates": rates_table, "checks": checks_table, "copies": copies_table, "population": population_table, "work": work_table, "bound": bound_table, "suite": suite_table, "rivals": rivals_table, "measuring": measuring_table, "course": course_table}
+KINDS = {"suite": "suite", "measuring": "measuring", "counters": "counters", "rates": "counters", "checks": "checks", "copies": "copied"}  # tables that have a kind of record of their own
 # Made by a tool of their own; a page may be written before the machine was there to make them.
 HOW_TO_MAKE = {"docs/results/suite_h200.json": "tools/compare --suite", "docs/results/measuring_h200.json": "tools/measuring"}
-OPTIONS = {"record", "times", "shape", "columns", "value", "only", "mode", "intervals"}
+OPTIONS = {"record", "times", "by", "shape", "columns", "value", "only", "mode", "intervals"}
 
 
 def make_table(specification, document):

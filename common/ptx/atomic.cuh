@@ -21,6 +21,14 @@ __device__ __forceinline__ std::uint32_t ld_acquire_gpu(const std::uint32_t* add
   return value;
 }
 
+/// ld.acquire.sys.global.u32: with what threads of other GPUs and of the host have released, too.
+__device__ __forceinline__ std::uint32_t ld_acquire_sys(const std::uint32_t* address) {
+  if constexpr (kTraces) trace_state(TraceState::kPass);
+  std::uint32_t value;
+  asm volatile("ld.acquire.sys.global.u32 %0, [%1];" : "=r"(value) : "l"(address) : "memory");
+  return value;
+}
+
 /// ld.relaxed.gpu.global.u32
 __device__ __forceinline__ std::uint32_t ld_relaxed_gpu(const std::uint32_t* address) {
   std::uint32_t value;
@@ -35,6 +43,13 @@ __device__ __forceinline__ void st_release_gpu(std::uint32_t* address, std::uint
   if constexpr (kTraces) trace_state(TraceState::kNone);
 }
 
+/// st.release.sys.global.u32: for threads of other GPUs and of the host, too.
+__device__ __forceinline__ void st_release_sys(std::uint32_t* address, std::uint32_t value) {
+  asm volatile("st.release.sys.global.u32 [%0], %1;" ::"l"(address), "r"(value) : "memory");
+  if constexpr (kTraces) trace_state(TraceState::kPass);
+  if constexpr (kTraces) trace_state(TraceState::kNone);
+}
+
 /// st.relaxed.gpu.global.u32
 __device__ __forceinline__ void st_relaxed_gpu(std::uint32_t* address, std::uint32_t value) {
   asm volatile("st.relaxed.gpu.global.u32 [%0], %1;" ::"l"(address), "r"(value) : "memory");
@@ -44,6 +59,11 @@ __device__ __forceinline__ void st_relaxed_gpu(std::uint32_t* address, std::uint
 /// PTX ISA, "Parallel Synchronization and Communication Instructions: red".
 __device__ __forceinline__ void red_add_relaxed_gpu(std::uint32_t* address, std::uint32_t value) {
   asm volatile("red.relaxed.gpu.global.add.u32 [%0], %1;" ::"l"(address), "r"(value) : "memory");
+}
+
+/// red.release.sys.global.add.u32: the same with a release to threads of other GPUs, too.
+__device__ __forceinline__ void red_add_release_sys(std::uint32_t* address, std::uint32_t value) {
+  asm volatile("red.release.sys.global.add.u32 [%0], %1;" ::"l"(address), "r"(value) : "memory");
 }
 
 /// red.relaxed.gpu.global.add.f32: the same of binary32, rounded to nearest even; subnormal operands and
@@ -63,6 +83,33 @@ __device__ __forceinline__ void red_max_relaxed_gpu(std::uint32_t* address, std:
 __device__ __forceinline__ std::uint32_t atom_add_acq_rel_gpu(std::uint32_t* address, std::uint32_t value) {
   std::uint32_t old;
   asm volatile("atom.acq_rel.gpu.global.add.u32 %0, [%1], %2;"
+               : "=r"(old)
+               : "l"(address), "r"(value)
+               : "memory");
+  return old;
+}
+
+/// ld.relaxed.sys.global.u32
+__device__ __forceinline__ std::uint32_t ld_relaxed_sys(const std::uint32_t* address) {
+  std::uint32_t value;
+  asm volatile("ld.relaxed.sys.global.u32 %0, [%1];" : "=r"(value) : "l"(address) : "memory");
+  return value;
+}
+
+/// st.relaxed.sys.global.u32
+__device__ __forceinline__ void st_relaxed_sys(std::uint32_t* address, std::uint32_t value) {
+  asm volatile("st.relaxed.sys.global.u32 [%0], %1;" ::"l"(address), "r"(value) : "memory");
+}
+
+/// red.relaxed.sys.global.add.u32
+__device__ __forceinline__ void red_add_relaxed_sys(std::uint32_t* address, std::uint32_t value) {
+  asm volatile("red.relaxed.sys.global.add.u32 [%0], %1;" ::"l"(address), "r"(value) : "memory");
+}
+
+/// atom.acq_rel.sys.global.add.u32
+__device__ __forceinline__ std::uint32_t atom_add_acq_rel_sys(std::uint32_t* address, std::uint32_t value) {
+  std::uint32_t old;
+  asm volatile("atom.acq_rel.sys.global.add.u32 %0, [%1], %2;"
                : "=r"(old)
                : "l"(address), "r"(value)
                : "memory");

@@ -46,6 +46,20 @@ __device__ __forceinline__ std::uint16_t cvt_rn_satfinite_e5m2x2_f32(float low, 
   return bits;
 }
 
+/// cvt.rn.satfinite.e2m1x2.f32: two numbers of 4 bits in the lowest byte, `low` in its lower half; too large
+/// becomes +-6, and so does NaN. sm_100a and later.
+__device__ __forceinline__ std::uint32_t cvt_rn_satfinite_e2m1x2_f32(float low, float high) {
+  std::uint32_t bits;
+  asm("{\n"
+      ".reg .b8 pair;\n"
+      "cvt.rn.satfinite.e2m1x2.f32 pair, %1, %2;\n"
+      "mov.b32 %0, {pair, 0, 0, 0};\n"
+      "}"
+      : "=r"(bits)
+      : "f"(high), "f"(low));
+  return bits;
+}
+
 /// cvt.rni.sat.s8.f32: the nearest integer, ties to even, from -128 to 127; 0 for a NaN.
 __device__ __forceinline__ gemm::int8 cvt_rni_sat_s8_f32(float value) {
   std::int32_t integer;

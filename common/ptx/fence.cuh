@@ -46,4 +46,9 @@ __device__ __forceinline__ void fence_acq_rel_gpu() {
   asm volatile("fence.acq_rel.gpu;" ::: "memory");
 }
 
+/// fence.acq_rel.sys: as other GPUs (and the host) see it, too.
+__device__ __forceinline__ void fence_acq_rel_sys() {
+  asm volatile("fence.acq_rel.sys;" ::: "memory");
+}
+
 }  // namespace gemm::ptx

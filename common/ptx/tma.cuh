@@ -240,6 +240,18 @@ __device__ __forceinline__ void cp_async_bulk_tensor_3d_store(const TensorMap* m
       : "memory");
 }
 
+/// cp.async.bulk.global.shared::cta.bulk_group: stores `bytes` bytes. Both addresses and the size are
+/// multiples of 16. Complete when its group is. PTX ISA, "Data Movement and Conversion Instructions:
+/// cp.async.bulk".
+__device__ __forceinline__ void cp_async_bulk_store(void* global, const void* shared, std::uint32_t bytes) {
+  jitter();
+  if constexpr (kTraces) trace_state(TraceState::kStore);
+  asm volatile(
+      "cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(__cvta_generic_to_global(global)),
+      "r"(shared_address(shared)), "r"(bytes)
+      : "memory");
+}
+
 /// cp.async.bulk.commit_group: this thread's stores since the last commit form a group.
 __device__ __forceinline__ void cp_async_bulk_commit_group() {
   asm volatile("cp.async.bulk.commit_group;" ::: "memory");

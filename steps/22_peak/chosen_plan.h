@@ -2,12 +2,12 @@
 // explanation come from it.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <ctime>
 #include <string>
 #include <tuple>
-#include <utility>
 #include <vector>
 
 #include "choice.h"
@@ -24,8 +24,9 @@ namespace gemm::step_22 {
 
 /// A prediction that was chosen.
 struct Plan : Prediction {
-  double next_us = 0;  // the time of the next best tile, doubts included
-  double host_us = 0;  // processor time that choosing it took
+  double next_us = 0;                // the time of the next best tile, doubts included
+  std::vector<std::size_t> tiles{};  // at most four: its own, then the next best ones
+  double host_us = 0;                // processor time that choosing it took
 
   /// How sure the choice is: the share of the time that the next best tile would take longer.
   double margin() const { return next_us / weighed_us() - 1; }
@@ -78,16 +79,23 @@ inline Prediction best_plan(std::size_t number, const Shape& shape, const Card& 
   return best;
 }
 
+/// The best plan of each tile that has one for the shape; the one that is predicted to be fastest first.
+inline std::vector<Prediction> ranked(const Shape& shape, const Card& card, Choosing by = choosing) {
+  std::vector<Prediction> all;
+  for (std::size_t number = 0; number < kTiles.size(); ++number) {
+    const Prediction prediction = best_plan(number, shape, card, by);
+    if (prediction.us > 0) all.push_back(prediction);
+  }
+  std::stable_sort(all.begin(), all.end(), better);
+  return all;
+}
+
 /// The tile that is predicted to be fastest, and its plan.
 inline Plan choose(const Shape& shape, const Card& card, Choosing by = choosing) {
-  Prediction best;
-  Prediction next;
-  for (std::size_t number = 0; number < kTiles.size(); ++number) {
-    Prediction prediction = best_plan(number, shape, card, by);
-    if (better(prediction, best)) std::swap(prediction, best);
-    if (better(prediction, next)) next = prediction;
-  }
-  return {best, next.weighed_us()};
+  const std::vector<Prediction> all = ranked(shape, card, by);
+  Plan plan{all.front(), all.size() > 1 ? all[1].weighed_us() : 0};
+  for (std::size_t i = 0; i < std::min<std::size_t>(all.size(), 4); ++i) plan.tiles.push_back(all[i].tile);
+  return plan;
 }
 
 /// What a plan is chosen for. `tile`: its number, or that of none for whichever suits the shape.

@@ -219,7 +219,9 @@ inline std::vector<Variant> variants() {
   by_shape.summary = "the one below that suits the shape";
   by_shape.choose = [](const Shape& shape) {
     const Plan plan = plan_of(shape);
-    return Choice{kTiles[plan.tile].name, explain(plan), plan.host_us};
+    Choice choice{kTiles[plan.tile].name, explain(plan), plan.host_us};
+    for (const std::size_t tile : plan.tiles) choice.promising.emplace_back(kTiles[tile].name);
+    return choice;
   };
   all.insert(all.begin(), by_shape);
   all.push_back(in_lockstep());

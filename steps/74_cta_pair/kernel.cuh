@@ -2,7 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <tuple>
+#include <type_traits>
 
+#include "gemm/epilogue/tensor_store.cuh"
 #include "gemm/launch/grids.cuh"
 #include "gemm/launch/launch.cuh"
 #include "gemm/launch/tensor_maps.cuh"
@@ -105,11 +108,22 @@ struct Shared {
   PairAccumulators<T, kAccumulators> accumulators;
 };
 
+/// With room for D on its way out, after step 76.
 template <typename T, int kStages, int kAccumulators>
+struct StoringShared : Shared<T, kStages, kAccumulators> {
+  TensorStoreBuffers<T> d;
+};
+
+template <typename T, int kStages, int kAccumulators, bool kStores>
+using SharedOf =
+    std::conditional_t<kStores, StoringShared<T, kStages, kAccumulators>, Shared<T, kStages, kAccumulators>>;
+
+template <typename T, int kStages, int kAccumulators, bool kStores>
 __global__ void __launch_bounds__(kThreads, T::kCtasPerSm)
     cta_pair_kernel(Gemm gemm, Raster raster, const __grid_constant__ ptx::TensorMap a_map,
-                    const __grid_constant__ ptx::TensorMap b_map) {
-  auto& shared = ptx::dynamic_shared<Shared<T, kStages, kAccumulators>>();
+                    const __grid_constant__ ptx::TensorMap b_map,
+                    const __grid_constant__ ptx::TensorMap d_map) {
+  auto& shared = ptx::dynamic_shared<SharedOf<T, kStages, kAccumulators, kStores>>();
   auto& ring = shared.ring;
   auto& accumulators = shared.accumulators;
   const Pair pair;
@@ -172,24 +186,31 @@ __global__ void __launch_bounds__(kThreads, T::kCtasPerSm)
       const TilePosition tile = cluster_tile(tile_at(index, tiles, raster), pair);
       accumulators.wait(read, k_tiles - 1);
       const std::uint32_t d = base + static_cast<std::uint32_t>(read.stage) * T::kColumns;
-      store<T>(gemm, d, tile.m * T::kM, tile.n * T::kN);
-      accumulators.release(read);
+      const auto hand_back = [&] { accumulators.release(read); };
+      if constexpr (kStores) {
+        store_through_shared(shared.d, &d_map, d, tile.m * T::kM, tile.n * T::kN, hand_back);
+      } else {
+        store<T>(gemm, d, tile.m * T::kM, tile.n * T::kN);
+        hand_back();
+      }
       read.advance();
     }
+    if (kStores && threadIdx.x == 0) ptx::cp_async_bulk_wait_group<0>();  // the buffers outlive the stores
   }
   __syncwarp();
   sync_cluster();  // no CTA gives up, by leaving or by deallocating, what its peer may still use
   if (warp == 0) ptx::tcgen05_dealloc<2>(base, accumulators.kColumns);
 }
 
-template <int kTileN, int kStages, int kAccumulators>
+template <int kTileN, int kStages, int kAccumulators, bool kStores = false>
 Variant variant(const char* name, const char* summary) {
   using T = TensorTiling<kTileN, 64, 1>;
-  using Grid = PersistentCtas<T, Shared<T, kStages, kAccumulators>, kThreads, Pair>;
-  return variant_of<cta_pair_kernel<T, kStages, kAccumulators>, Grid>(
+  using Grid = PersistentCtas<T, SharedOf<T, kStages, kAccumulators, kStores>, kThreads, Pair>;
+  return variant_of<cta_pair_kernel<T, kStages, kAccumulators, kStores>, Grid>(
       {.name = name, .summary = summary, .stages = kStages, .traffic = tensor_tile_traffic<T>(Pair::kM)},
       [](const Gemm& gemm) {
-        return with_operand_maps<T, Pair>(gemm, gemm, Raster{RasterOrder::kGrouped, 8});
+        return std::tuple_cat(with_operand_maps<T, Pair>(gemm, gemm, Raster{RasterOrder::kGrouped, 8}),
+                              std::tuple(TensorStoreBuffers<T>::map_of(gemm)));
       });
 }
 
@@ -202,6 +223,7 @@ inline const Step kStep{
     .contract = {.n_multiple = 8, .k_multiple = 8},
     .variants = {variant<256, 6, 2>("256x256", "256 x 256 per pair, 6 stages of 32 KB in each CTA"),
                  variant<256, 4, 2>("256x256_4_stages", "as many stages as step 73"),
-                 variant<128, 8, 2>("256x128", "8 stages of 24 KB")}};
+                 variant<128, 8, 2>("256x128", "8 stages of 24 KB"),
+                 variant<256, 6, 2, true>("256x256_store", "D leaves through shared memory, as in step 76")}};
 
 }  // namespace gemm::step_74

@@ -3,7 +3,10 @@
 #pragma once
 
 #include <cstdint>
+#include <tuple>
+#include <type_traits>
 
+#include "gemm/epilogue/tensor_store.cuh"
 #include "gemm/launch/grids.cuh"
 #include "gemm/launch/launch.cuh"
 #include "gemm/launch/tensor_maps.cuh"
@@ -29,6 +32,7 @@
 #include "ptx/tcgen05_fence.cuh"
 #include "ptx/tcgen05_mma.cuh"
 #include "ptx/tensor_map.h"
+#include "ptx/tma.cuh"
 
 namespace gemm::step_75 {
 
@@ -96,11 +100,22 @@ struct Shared {
   Requests<kResponses> requests;
 };
 
+/// With room for D on its way out, after step 76.
 template <typename T, int kStages, int kAccumulators, int kResponses>
+struct StoringShared : Shared<T, kStages, kAccumulators, kResponses> {
+  TensorStoreBuffers<T> d;
+};
+
+template <typename T, int kStages, int kAccumulators, int kResponses, bool kStores>
+using SharedOf = std::conditional_t<kStores, StoringShared<T, kStages, kAccumulators, kResponses>,
+                                    Shared<T, kStages, kAccumulators, kResponses>>;
+
+template <typename T, int kStages, int kAccumulators, int kResponses, bool kStores>
 __global__ void __launch_bounds__(kThreads, T::kCtasPerSm)
     work_stealing_kernel(Gemm gemm, Raster raster, const __grid_constant__ ptx::TensorMap a_map,
-                         const __grid_constant__ ptx::TensorMap b_map) {
-  auto& shared = ptx::dynamic_shared<Shared<T, kStages, kAccumulators, kResponses>>();
+                         const __grid_constant__ ptx::TensorMap b_map,
+                         const __grid_constant__ ptx::TensorMap d_map) {
+  auto& shared = ptx::dynamic_shared<SharedOf<T, kStages, kAccumulators, kResponses, kStores>>();
   auto& ring = shared.ring;
   auto& accumulators = shared.accumulators;
   auto& requests = shared.requests;
@@ -168,26 +183,33 @@ __global__ void __launch_bounds__(kThreads, T::kCtasPerSm)
       const TilePosition tile = cluster_tile(tile_at(index, tiles, raster), pair);
       accumulators.wait(read, k_tiles - 1);
       const std::uint32_t d = base + static_cast<std::uint32_t>(read.stage) * T::kColumns;
-      store<T>(gemm, d, tile.m * T::kM, tile.n * T::kN);
-      accumulators.release(read);
+      const auto hand_back = [&] { accumulators.release(read); };
+      if constexpr (kStores) {
+        store_through_shared(shared.d, &d_map, d, tile.m * T::kM, tile.n * T::kN, hand_back);
+      } else {
+        store<T>(gemm, d, tile.m * T::kM, tile.n * T::kN);
+        hand_back();
+      }
       read.advance();
       if (threadIdx.x % 32 == 0) index = requests.next(asked);
       index = warp_uniform(index);
     }
+    if (kStores && threadIdx.x == 0) ptx::cp_async_bulk_wait_group<0>();  // the buffers outlive the stores
   }
   __syncwarp();
   sync_cluster();  // no CTA gives up, by leaving or by deallocating, what its peer may still use
   if (warp == 0) ptx::tcgen05_dealloc<2>(base, accumulators.kColumns);
 }
 
-template <int kTileN, int kStages, int kAccumulators, int kResponses>
+template <int kTileN, int kStages, int kAccumulators, int kResponses, bool kStores = false>
 Variant variant(const char* name, const char* summary) {
   using T = TensorTiling<kTileN, 64, 1>;
-  using Grid = TileClusters<T, Shared<T, kStages, kAccumulators, kResponses>, kThreads, Pair>;
-  return variant_of<work_stealing_kernel<T, kStages, kAccumulators, kResponses>, Grid>(
+  using Grid = TileClusters<T, SharedOf<T, kStages, kAccumulators, kResponses, kStores>, kThreads, Pair>;
+  return variant_of<work_stealing_kernel<T, kStages, kAccumulators, kResponses, kStores>, Grid>(
       {.name = name, .summary = summary, .stages = kStages, .traffic = tensor_tile_traffic<T>(Pair::kM)},
       [](const Gemm& gemm) {
-        return with_operand_maps<T, Pair>(gemm, gemm, Raster{RasterOrder::kGrouped, 8});
+        return std::tuple_cat(with_operand_maps<T, Pair>(gemm, gemm, Raster{RasterOrder::kGrouped, 8}),
+                              std::tuple(TensorStoreBuffers<T>::map_of(gemm)));
       });
 }
 
@@ -201,6 +223,7 @@ inline const Step kStep{
     .variants = {
         variant<256, 6, 2, 3>("256x256", "256 x 256 per pair, three responses ahead"),
         variant<256, 6, 2, 1>("256x256_1_response", "requests the next tile when all have taken this one"),
-        variant<128, 8, 2, 3>("256x128", "8 stages of 24 KB")}};
+        variant<128, 8, 2, 3>("256x128", "8 stages of 24 KB"),
+        variant<256, 6, 2, 3, true>("256x256_store", "D leaves through shared memory, as in step 76")}};
 
 }  // namespace gemm::step_75

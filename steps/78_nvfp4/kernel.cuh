@@ -1,11 +1,13 @@
 // Step 78: nvfp4. Elements of 4 bits, two in a byte; a ue4m3 scale for every 16 elements of K, which the
-// tensor cores apply; and a binary32 scale for each tensor, which the epilogue applies.
+// tensor cores apply; and a binary32 scale for each tensor, which the epilogue applies. D is bf16, or
+// quantised to what A is.
 #pragma once
 
 #include <bit>
 #include <cstdint>
 #include <tuple>
 
+#include "gemm/epilogue/quantised_store.cuh"
 #include "gemm/launch/grids.cuh"
 #include "gemm/launch/launch.cuh"
 #include "gemm/launch/tensor_maps.cuh"
@@ -123,10 +125,10 @@ __device__ __forceinline__ void multiply_scaled(const WgmmaTiles<T>& tiles, cons
   // ANCHOR_END: multiply_scaled
 }
 
-template <typename T, int kStages, int kAccumulators>
+template <typename T, int kStages, int kAccumulators, bool kQuantises>
 __global__ void __launch_bounds__(kThreads, 1)
-    nvfp4_kernel(Gemm gemm, const float* tensor_scales, const __grid_constant__ ptx::TensorMap a_map,
-                 const __grid_constant__ ptx::TensorMap b_map,
+    nvfp4_kernel(Gemm gemm, std::uint8_t* d_scales, const float* tensor_scales,
+                 const __grid_constant__ ptx::TensorMap a_map, const __grid_constant__ ptx::TensorMap b_map,
                  const __grid_constant__ ptx::TensorMap a_scale_map,
                  const __grid_constant__ ptx::TensorMap b_scale_map) {
   using Place = Columns<T, kStages, kAccumulators>;
@@ -188,8 +190,12 @@ __global__ void __launch_bounds__(kThreads, 1)
     for (int index = first; index < tiles.count(); index += step) {
       const TilePosition tile = tile_at(index, tiles, kRaster);
       accumulators.wait(read, k_tiles - 1);
-      store<T>(gemm, base + static_cast<std::uint32_t>(read.stage * T::kN), tile.m * T::kM, tile.n * T::kN,
-               scale);
+      const std::uint32_t d = base + static_cast<std::uint32_t>(read.stage * T::kN);
+      if constexpr (kQuantises) {
+        QuantisedStore{d_scales}.store<T>(gemm, d, tile.m * T::kM, tile.n * T::kN, scale);
+      } else {
+        store<T>(gemm, d, tile.m * T::kM, tile.n * T::kN, scale);
+      }
       accumulators.release(read);
       read.advance();
     }
@@ -200,22 +206,22 @@ __global__ void __launch_bounds__(kThreads, 1)
   if (warp == 0) ptx::tcgen05_dealloc(base, Place::kAll);
 }
 
-template <int kTileN, int kStages, int kAccumulators>
+template <int kTileN, int kStages, int kAccumulators, Type kD = Type::kBf16>
 Variant variant(const char* name, const char* summary) {
   using T = TensorTiling<kTileN, 64, 1>;  // tiles in shared memory are counted in bf16: 64 are 128 bytes
   using Grid = PersistentCtas<T, Shared<T, kStages, kAccumulators>, kThreads, OneCta, 1>;
-  return variant_of<nvfp4_kernel<T, kStages, kAccumulators>, Grid>(
+  return variant_of<nvfp4_kernel<T, kStages, kAccumulators, kD == Type::kE2m1>, Grid>(
       {.name = name,
        .summary = summary,
        .tile = {T::kM, T::kN, kTileK},
        .stages = kStages,
        .traffic = tensor_tile_traffic<T>(1, 0.5),
-       .types = {.a = Type::kE2m1, .b = Type::kE2m1, .d = Type::kBf16, .scaling = Scaling::kNv}},
+       .types = {.a = Type::kE2m1, .b = Type::kE2m1, .d = kD, .scaling = Scaling::kNv}},
       [](const Problem& problem) {
         const auto [m, n, k] = problem.shape;
         const int blocks = ceil_div(k, kNvBlock);
         constexpr int kPiecesB = Columns<T, kStages, kAccumulators>::kPiecesB;
-        return std::tuple(static_cast<const Gemm&>(problem), problem.scales,
+        return std::tuple(static_cast<const Gemm&>(problem), problem.mx_scales_d, problem.scales,
                           typed_map(problem.a, Type::kE2m1, m, k, T::kM),
                           typed_map(problem.b, Type::kE2m1, n, k, T::kN),
                           scale_piece_map(problem.mx_scales_a, m, blocks, kPieces, 1),
@@ -230,6 +236,8 @@ inline const Step kStep{
     .architecture = Architecture::kSm100a,
     .contract = {.n_multiple = 8, .k_multiple = 32},
     .variants = {variant<128, 6, 2>("128x128", "two accumulators of 128 columns and 192 of scales"),
-                 variant<256, 4, 1>("128x256", "one accumulator of 256 columns and 192 of scales")}};
+                 variant<256, 4, 1>("128x256", "one accumulator of 256 columns and 192 of scales"),
+                 variant<128, 6, 2, Type::kE2m1>("128x128_quantised",
+                                                 "the epilogue makes an operand of the next product")}};
 
 }  // namespace gemm::step_78

@@ -1,4 +1,5 @@
 // play_tma_swizzle, play_descriptor, play_tensor_map, play_events: what they print, and what they refuse.
+#include <cstdio>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
@@ -159,6 +160,15 @@ TEST_CASE("play tensor_memory: a map of columns and lanes") {
   for (const char* wrong : {"map 96", "map 16", "map 64,128"})
     CHECK(run(play::tensor_memory, wrong).status == harness::kExitMismatch);
   check_refused(play::tensor_memory, "map 128 --m 96", {"--m is 96", "64 or 128"});
+  const std::string path = GEMM_BUILD_DIR "/tensor_memory_of_the_test.json";
+  REQUIRE(run(play::tensor_memory, "map 64,32 --m 64 --json " + path).status == 0);
+  std::ifstream file(path);
+  const auto map = nlohmann::json::parse(file);
+  std::remove(path.c_str());
+  const auto& part = map["allocations"][1];
+  CHECK(part["columns"] == nlohmann::json({64, 95}));
+  CHECK(part["warps"][3] ==
+        nlohmann::json({{"lanes", {96, 111}}, {"rows", {48, 63}}, {"address", 0x00600040}}));
 }
 
 TEST_CASE("play descriptor: encoding is the inverse of decoding") {

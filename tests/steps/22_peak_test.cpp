@@ -290,6 +290,10 @@ TEST_CASE("auto runs what the model chooses", "[emulator]") {
       const gemm::step_22::Plan best = gemm::step_22::choose(shape, card_of(sms));
       CHECK(choice.variant == kTiles[best.tile].name);
       CHECK(choice.why == explain(best));
+      CHECK((!choice.promising.empty() && choice.promising.size() <= 4));
+      CHECK(choice.promising.front() == choice.variant);
+      const std::set<std::string> different(choice.promising.begin(), choice.promising.end());
+      CHECK(different.size() == choice.promising.size());
       const gemm::Variant& chosen = variant_named(choice.variant);
       const auto launch = automatic.launch_shape(shape);
       CHECK(launch.block.x == chosen.launch_shape(shape).block.x);

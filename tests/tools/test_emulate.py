@@ -72,6 +72,10 @@ BROKEN = {
     ("partitions", "PLAIN_ADD"): "global-race",
     ("partitions", "WHOLE_TILE"): "warp-divergence",
     ("ping_pong", "NO_FENCE"): "proxy-fence",
+    ("peers", "DEVICE_SCOPE"): "scope-too-small",
+    ("peers", "FREED"): "peer-gone",
+    ("peers", "NO_EVENT"): "global-race|global-uninitialised",
+    ("peers", "NO_PEER_ACCESS"): "peer-access",
     ("ping_pong", "NO_ORDER_START"): "deadlock",
     ("ping_pong", "NO_STORE_WAIT"): "store-source-overwritten",
     ("ping_pong", "WRONG_STAGES"): "deadlock",
@@ -137,6 +141,7 @@ BROKEN = {
 }
 # The file's own arguments of tools/emulate.
 ARGUMENTS = {"split_k": ["--allow", "co-residency"]}
+ENVIRONMENT = {"peers": {"GEMM_STEPS_DEVICES": "2"}}
 UNNOTICED = {("softmax", "NO_NEUTRAL")}  # the value of a register: docs/emulator/bring-your-own-kernel.md
 
 
@@ -172,7 +177,8 @@ class ExampleTest(EmulateTest):
                        ROOT / "build/emulator/emulate/kit", *(["-D", definition] if definition else [])]
             done = subprocess.run(list(map(str, command)), stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, cwd=ROOT)
             self.assertEqual(done.returncode, 0, done.stderr)
-        return subprocess.run([str(program), *arguments], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, cwd=ROOT)
+        return subprocess.run([str(program), *arguments], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, cwd=ROOT,
+                              env={**os.environ, **ENVIRONMENT.get(name, {})})
 
     def check_right(self, name, schedules=("--seeds", "4")):
         done = self.run_example(name, *schedules, *ARGUMENTS.get(name, []))
@@ -316,6 +322,10 @@ class Examples(ExampleTest):
         self.check_right("interleaved")
         self.check_broken("interleaved", "CHANNEL_AS_SLICE")
         self.check_broken("interleaved", "HALF_BYTES")
+
+    def test_several_devices(self):
+        self.check_right("peers")
+        self.check_broken("peers", "DEVICE_SCOPE")
 
     def test_other_forms(self):
         self.check_right("forms")

@@ -104,27 +104,29 @@ class PageModules(ModulesTest):
                     if (number, kernel["name"]) in TRAPPED_ELSEWHERE:
                         self.assertEqual(there["outcome"], here["outcome"])
                         continue
-                    for part in ("outcome", "rule", "text", "lines", "timeline", "events"):
+                    for part in ("outcome", "rule", "text", "lines", "timeline", "events", "ledger"):
                         self.assertEqual(there.get(part), here.get(part), part)
                     # A broken kernel must be found, and the right one must be right: two empty answers would be equal, too.
                     self.assertEqual(here["outcome"] == "right", kernel["name"] == "right", here["text"])
                     if kernel["name"] == "right" and number != "04":  # timelines begin with step 05
                         self.assertIn('"traceEvents"', here["timeline"])
+                        self.assertTrue(all(row["waits"] for row in json.loads(here["ledger"])["barriers"]), here["ledger"])
 
     def test_modules_say_what_programs_for_this_processor_say(self):
         self.build(*STEPS)
         for number in STEPS:
             self.compare(number, SCHEDULES[:1])
 
-    def test_long_a_timeline_is_the_file_that_the_command_line_writes(self):
+    def test_long_a_timeline_and_a_ledger_are_the_files_that_the_command_line_writes(self):
         self.build("11")
         kernel = native("11")["kernels"][0]
         with tempfile.TemporaryDirectory(prefix="gemm-steps-test.") as folder:
-            file = pathlib.Path(folder) / "trace.json"
-            done = subprocess.run([BUILD / "bin/11_mbarrier_ring", kernel["shape"], "--variant", kernel["variant"], "--sms", str(kernel["sms"]), "--trace", file],
-                                  capture_output=True, text=True, check=False)
-            self.assertEqual(done.returncode, 0, done.stderr)
-            self.assertEqual(module("11", "right", kernel["shape"], "3", "latest")["timeline"], file.read_text(encoding="utf-8"))
+            file = pathlib.Path(folder) / "file.json"
+            for part, flags, schedule in (("timeline", ["--trace", file], ("3", "latest")), ("ledger", ["--ledger", "--json", file], ("1", "random"))):
+                done = subprocess.run([BUILD / "bin/11_mbarrier_ring", kernel["shape"], "--variant", kernel["variant"], "--sms", str(kernel["sms"]), *flags],
+                                      capture_output=True, text=True, check=False)
+                self.assertEqual(done.returncode, 0, done.stderr)
+                self.assertEqual(module("11", "right", kernel["shape"], *schedule)[part], file.read_text(encoding="utf-8"))
 
     def test_long_a_trap_and_a_full_stack_are_reports_that_name_the_thread(self):
         self.build("11")
@@ -230,14 +232,19 @@ class Panels(ModulesTest):
                 self.assertIn("The result is right", self.run_kernel("right"))
                 self.assertGreater(self.count(".emulator-timeline rect"), 20)
                 self.assertGreater(self.count(".emulator-scroll tbody tr"), 3)
+                ledger = self.browser.value("document.querySelector('.emulator-scroll').textContent")
+                self.assertIn("one thread of each of warps 0 and 4", ledger)
+                self.assertIn("TMA writes, wgmma reads: 49,152 bytes", ledger)
                 self.assertEqual(self.count(".emulator-source .broken, .emulator-source .named"), 0)
-                before = self.browser.value("document.querySelector('.emulator-scroll tbody').textContent")
+                before = self.browser.value("document.querySelector('[aria-label=Barriers] tbody').textContent")
                 self.browser.value("(slider => { slider.value = 20; slider.dispatchEvent(new Event('input')); })(document.querySelector('[type=range]'))")
-                self.assertNotEqual(self.browser.value("document.querySelector('.emulator-scroll tbody').textContent"), before)
+                self.assertNotEqual(self.browser.value("document.querySelector('[aria-label=Barriers] tbody').textContent"), before)
+                row, barrier = self.browser.value("[...document.querySelectorAll('tr.now')].map(row => row.textContent)")
+                self.assertEqual(f"(0,0,0){row.partition('[0-')[0]}", barrier.partition("[")[0])
                 self.assertIn("report: deadlock", self.run_kernel("producer_phase"))
                 self.assertGreater(self.count(".emulator-source .named"), 1)
                 self.assertIn("PipelineState", self.browser.value("document.querySelector('.emulator-source .broken').textContent"))
-                self.assertIn("empty", self.browser.value("document.querySelector('.emulator-scroll tbody').textContent"))
+                self.assertIn("nobody", self.browser.value("document.querySelector('.emulator-scroll tbody').textContent"))  # arrives at empty
                 self.assertEqual(self.browser.said, [])
 
     def test_long_a_loop_that_does_not_end_is_stopped(self):

@@ -165,6 +165,7 @@ class Csv(Records):
         for name, entries, column in (
                 ("suite", lambda record: contestants(record["burst"]) + contestants(record["sustained"]), "tflops"),
                 ("measuring", lambda record: record["claims"], "ratio"), ("l2", contestants, "l2_hit_percent"),
+                ("peer_copy", lambda record: [one for copy in record["copies"] for one in copy["contestants"]], "variant"),
                 ("roofline", lambda record: record["figures"], "unit"), ("sweep", contestants, "variant")):
             path = self.root / f"docs/results/{name}.json"
             path.write_text((ROOT / f"docs/results/{name}_h200.json").read_text())

@@ -217,6 +217,41 @@ class LivingFigures(BrowserTest):
                 self.assertIn("phase 0 is complete, and phase 1 begins with parity 1", self.said())
                 self.fits()
 
+    def test_the_ring_says_what_it_shows(self):
+        """Stages, the barrier of the last event, and step 14's ring, which has 4 stages; the reader's choice comes back."""
+        self.show("steps/11_mbarrier_ring/index.html", "ring")
+        self.assertEqual((self.texts(".ring-stage"), self.count("td.here")), (["0", "1", "2"], 0))
+        self.do("next")
+        self.assertEqual(self.count("td.here"), 1)
+        self.assertIn("the last event's barrier", self.texts(".ring-key")[0])
+        self.choose(0, "the consumer")
+        self.browser.value(f"{self.part('.ring-slider')}.value = 40, {self.part('.ring-slider')}.dispatchEvent(new Event('input'))")
+        self.assertRegex(self.texts(".ring-role.blocked .soft")[0], r"^Phase 0 must be complete, and \w+\[\d\] is still in phase 0 \(parity 0\): the wait does not pass\.$")
+        stages = f"[...{self.figure}.querySelectorAll('select')].map(one => [one.value, one.disabled])[1]"
+        self.choose(0, "the store")
+        self.assertIn("step 14's kernel, with two consumers and 4 stages", self.said())
+        self.assertEqual((self.browser.value(stages), len(self.texts(".ring-stage"))), (["4", True], 4))
+        self.choose(0, "nobody")
+        self.assertEqual(self.browser.value(stages), ["3", False])
+
+    def test_keys_work_after_a_click_and_do_what_the_figure_says(self):
+        self.show("steps/11_mbarrier_ring/index.html", "ring")
+        before = self.said()
+        self.browser.click(self.part(".ring-picture svg"))
+        self.browser.press("ArrowRight")
+        first = self.said()
+        self.assertNotEqual(first, before)
+        self.do("back")
+        playing = f"{self.part('[data-do=play]')}.getAttribute('aria-label')"
+        self.focus("[data-do=next]")
+        self.browser.press(" ")  # plays, and makes no step
+        self.assertEqual(self.browser.value(playing), "Pause")
+        self.browser.press(" ")
+        self.assertEqual(self.browser.value(playing), "Play")
+        areas = self.browser.value(f"['back', 'next', 'play'].map(name => (box => [box.x, box.width])({self.figure}.querySelector(`[data-do=${{name}}] path`).getBBox()))")
+        self.assertEqual(areas[0], [16 - areas[1][0] - areas[1][1], areas[1][1]])  # one step on is one step back in a mirror
+        self.assertNotEqual(areas[1], areas[2])
+
     def test_swizzles_show_places_and_banks(self):
         for case in self.CASES:
             with self.subTest(case=case):
@@ -244,6 +279,84 @@ class LivingFigures(BrowserTest):
                     marked = self.browser.value(f"[...{self.figure}.querySelectorAll('.swizzle-cell')].flatMap((one, at) => one.matches('.chosen') ? [at] : [])")
                     self.assertEqual(marked, sorted((address - record_runs.ADDRESS) // 16 for row in wanted["rows"] for address in row), mode)
                     self.assertEqual(sorted(int(name[0]) for name in self.texts(".swizzle-cell.chosen")), sorted([*range(8)] * 2), mode)
+                self.fits()
+
+    def test_orders_of_tiles_show_what_a_wave_reads(self):
+        for case in self.CASES:
+            with self.subTest(case=case):
+                self.show("docs/tile-scheduling.html", "raster", *case)
+                for index, run in enumerate(RUNS["raster"]):
+                    self.choose(1, index)
+                    for order in run["orders"]:
+                        self.choose(0, order["order"])
+                        tiles, rows, columns = order["waves"][0]
+                        read = (rows * run["row_bytes"] + columns * run["column_bytes"]) >> 20
+                        self.assertRegex(self.said(), rf"^Wave 0 of {order['order']}: {tiles} tiles in {rows} rows? and {columns} columns? of D\..* {read} MiB together")
+                        self.assertEqual(self.browser.value(f"{self.part('.raster-now')}.getAttribute('d').split('M').length - 1"), tiles)
+                self.focus("[data-do=next]")
+                self.browser.press("ArrowRight")
+                self.assertRegex(self.said(), "^Wave 1 of hilbert")
+                self.browser.press("End")
+                self.assertRegex(self.said(), "^Wave 3 of hilbert: 116 tiles")
+                self.browser.press("o")
+                self.assertRegex(self.said(), "^Wave 3 of along_n")
+                self.fits()
+
+    def test_whole_tiles_and_ranges_are_stepped_through(self):
+        for case in self.CASES:
+            with self.subTest(case=case):
+                self.show("steps/18_stream_k/index.html", "stream_k", *case)
+                for run in RUNS["stream_k"][::5]:
+                    self.choose(1, run["k_tiles"])
+                    self.choose(0, run["tiles"])
+                    for index, name in ((1, "stream-K"), (2, "hybrid")):
+                        self.choose(2, name)
+                        shown = [run["divisions"][0], run["divisions"][index]]
+                        self.assertEqual(self.count("rect"), sum(len(worker) for one in shown for worker in one["workers"]))
+                        self.assertIn(f"Whole tiles end after {shown[0]['ends']:g} k-tiles, {name} after {shown[1]['ends']:g}.", self.said())
+                self.choose(1, 64)
+                self.choose(0, 5)
+                self.choose(2, "stream-K")
+                self.focus("[data-do=next]")
+                for _ in range(4):
+                    self.browser.press("ArrowRight")
+                self.assertEqual(self.said(), "After 16 k-tiles: SM 0 stores its partials of tile 1, k-tiles 0 to 15, for an SM that ends the tile.")
+                self.assertEqual(self.count("rect.lit.streamk-store"), 1)
+                self.browser.press("End")
+                self.assertIn("Cutting saves 35.", self.said())
+                self.browser.press("t")
+                self.assertIn("SM 0 begins to multiply", self.said())
+                self.fits()
+
+    def test_tensor_memory_shows_each_event_of_its_log(self):
+        for case in self.CASES:
+            with self.subTest(case=case):
+                self.show("steps/73_roles_two_accumulators/index.html", "tensor_memory", *case)
+                for run in RUNS["tensor_memory"]:
+                    self.choose(1, run["accumulators"])
+                    self.choose(0, run["slow"])
+                    waits = {"Issuer": False, "Epilogue": False}
+                    self.focus("[data-do=next]")
+                    barriers = {event["barrier"]: event for event in run["events"] if event["event"] == "mbarrier_init"}
+                    for event in run["events"][len(barriers):]:
+                        self.browser.press("ArrowRight")
+                        barriers[event.get("barrier")] = event
+                        for which in range(run["accumulators"]):
+                            cells = self.texts("tbody td")[2 * which:2 * which + 2]
+                            for kind, cell in zip(("full", "empty"), cells):
+                                wanted = barriers[f"accumulators.{kind}[{which}]"]
+                                self.assertRegex(cell, rf"^phase {wanted['phase']}, parity {wanted['phase'] % 2}missing: {wanted['pending']} arrival")
+                        if event["event"] == "mbarrier_arrive":
+                            which = event["barrier"][-2]
+                            self.assertEqual(self.texts(f"[data-cell=\"{which}.{event['warp']}\"]"), [f"warp {event['warp']} has read it"])
+                        for text in self.texts(".ring-role"):
+                            waits[text.split(",")[0]] |= "waits at" in text and "next waits" not in text
+                    # A slow role waits only before the first tile; the other one waits for it.
+                    self.assertTrue(waits["Epilogue" if run["slow"] == "the issuer" or run["accumulators"] == 1 else "Issuer"], run["slow"])
+                self.choose(1, 2)
+                self.browser.click(self.part("[data-cell=\"1.2\"]"))
+                self.assertIn("lanes 64 to 95", self.said())
+                self.assertIn("begin at 0x00400100", self.said())
                 self.fits()
 
     def test_an_mbarrier_is_stepped_through(self):
@@ -321,7 +434,8 @@ class LivingFigures(BrowserTest):
 
     def test_controls_have_names_and_can_be_reached(self):
         for place, name in (("steps/12_warp_specialized/index.html", "timeline-12"), ("steps/11_mbarrier_ring/index.html", "ring"),
-                            ("docs/descriptors.html", "swizzle-descriptor"), ("docs/mbarriers.html", "mbarrier")):
+                            ("docs/descriptors.html", "swizzle-descriptor"), ("docs/mbarriers.html", "mbarrier"), ("docs/tile-scheduling.html", "raster"),
+                            ("steps/18_stream_k/index.html", "stream_k"), ("steps/73_roles_two_accumulators/index.html", "tensor_memory")):
             with self.subTest(name=name):
                 self.show(place, name)
                 nameless = self.browser.value(f"[...{self.figure}.querySelectorAll('button, select, input, [role=application], [role=region], [role=group]')].filter("

@@ -16,6 +16,7 @@
 #include "harness/base/output.h"
 #include "harness/base/problem.h"
 #include "harness/verify/groups.h"
+#include "harness/verify/workload/rank_copy.h"
 #include "harness/verify/workload/workload.h"
 
 namespace exercise {
@@ -30,6 +31,7 @@ const char* to_string(harness::Completion completion) {
 /// the steps want them, because their tiles are.
 std::vector<Run> edge_runs(const gemm::Step& step, const std::string& variant_name) {
   const gemm::Variant& variant = harness::find_variant(step, variant_name);
+  if (step.takes_ranks()) return {Run{variant.name, "2x225x1", 3}, Run{variant.name, "3x49x2", 3}};
   const gemm::TileShape& tile = variant.tile;
   const auto inside = [](int extent, int multiple) { return gemm::ceil_div(extent, multiple) * multiple; };
   const gemm::Contract& contract = step.contract;
@@ -136,6 +138,11 @@ Outcome run_once(const gemm::Step& step, const Run& run, const Schedule& schedul
       {.schedule_seed = schedule.seed, .completion = schedule.completion, .sm_count = run.sms});
   try {
     const gemm::Variant& variant = harness::find_variant(step, run.variant);
+    if (step.takes_ranks()) {
+      const harness::RankCase one = harness::rank_case(harness::parse_shape(run.shape));
+      const harness::CheckResult result = harness::check_rank_case(variant, one, run.launches);
+      return {result.ok ? kPassed : kMismatch, result.report, 0};
+    }
     harness::ProblemForm form = run.form.value_or(harness::form_of(step, variant));
     if (!run.groups.empty()) {
       form.groups = harness::parse_groups(run.groups, harness::parse_shape(run.shape).m);

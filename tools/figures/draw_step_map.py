@@ -13,7 +13,7 @@ TIERS = [("core", GREEN, "the core: 01 to 18"), ("elective", BLUE, "electives"),
 # What a branch is about, by the step with which it begins.
 SUBJECTS = {"01": "01 to 03: CUDA cores · 04 to 07: Ampere's tensor cores · 08 to 17: Hopper", "18": "stream-K, schedules, L2",
             "30": "epilogues", "40": "layouts, 4-bit weights", "42": "fp8, int8, scales", "50": "matrix × vector", "52": "groups, MoE",
-            "54": "maps changed on the device", "70": "Blackwell"}
+            "54": "maps changed on the device", "60": "two GPUs", "70": "Blackwell"}
 COLUMN, ROW, RADIUS, LEFT, TOP = 36, 56, 13, 36, 128
 
 

@@ -43,6 +43,14 @@ SCRIPTS = [
 # Where an operand begins that the descriptor's figure shows: the 16 elements of K that a wgmma reads begin 32 bytes further each time.
 SPANS = {"none": 32, "32": 32, "64": 64, "128": 128}
 ADDRESS = 0x400
+# Orders of tiles: all waves of two shapes.
+RASTERS = ["8192x8192x8192", "4096x4096x4096"]
+# What stream-K divides: numbers of tiles, on four workers, and of k-tiles in each.
+TILES, K_TILES = range(1, 13), (16, 64)
+# Step 73, whose CTAs compute four tiles of two k-tiles here: 512 columns as two accumulators, and one accumulator of 256. Warps 0-3 read
+# accumulators, and warp 4 issues multiplications.
+ACCUMULATORS = [(2, "128x256", "256,256"), (1, "128x256_one_accumulator", "256")]
+SLOW_ACCUMULATORS = [("nobody", ["--completion", "earliest"]), ("the epilogue", ["--slow-warps", "0-3"]), ("the issuer", ["--slow-warps", "4"])]
 
 
 def play(name, *arguments):
@@ -76,6 +84,32 @@ def ring(step, variant, shape, arguments):
     return {"events": [short(event) for event in sorted(events, key=lambda event: event.get("last_t", event["t"]))]}
 
 
+def divisions(tiles, k_tiles):
+    """Each worker's activities as [what, begin, end, tile, its first k-tile, the one after its last]."""
+    found = json.loads(play("stream_k", "--tiles", str(tiles), "--k-tiles", str(k_tiles)))
+    for one in found["divisions"]:
+        one["workers"] = [[[act["what"], act["begin"], act["end"], act["tile"], *act["k"]] for act in worker] for worker in one["workers"]]
+    return found
+
+
+def tensor_memory(count, variant, columns, slow, arguments):
+    """What happens to the accumulators of the first CTA; the multiplications of a k-tile are one event."""
+    lines = play("events", "73", "--variant", variant, "--shape", "512x1024x128", *arguments).splitlines()
+    events, next_k_tile = [], True
+    for event in sorted(map(json.loads, lines), key=lambda event: event.get("last_t", event["t"])):
+        kept = short(event)
+        if event["cta"] != "(0,0,0)" or kept.get("barrier", "").startswith("ring.empty"):
+            continue
+        if kept.get("barrier", "").startswith("ring.full"):
+            next_k_tile = next_k_tile or "wait" in event["event"]
+        elif event["event"] == "tcgen05.mma" and not next_k_tile:
+            events[-1]["instructions"] += 1
+        else:
+            next_k_tile = next_k_tile and event["event"] != "tcgen05.mma"
+            events.append({**kept, "instructions": 1} if event["event"] == "tcgen05.mma" else kept)
+    return {"accumulators": count, "slow": slow, "map": json.loads(play("tensor_memory", "map", columns))["allocations"], "events": events}
+
+
 def recorded():
     rings = [{"stages": stages, "slow": slow, "step": "12", "k_tiles": 6, **ring("12", variant, shape, arguments)}
              for stages, variant, shape in RINGS for slow, arguments in STALLS]
@@ -84,7 +118,10 @@ def recorded():
     descriptors = {swizzle: [json.loads(play("descriptor", "encode", "--address", hex(ADDRESS + at), "--swizzle", swizzle, "--rows", "8"))
                              for at in range(0, span, 32)] for swizzle, span in SPANS.items()}
     log = [{name: value for name, value in json.loads(line).items() if name != "where"} for line in play("events", "11").splitlines()]
-    return {"log": log, "ring": rings, "mbarrier": scripts, "swizzle": json.loads(play("tma_swizzle", "--rows", "8", "--at", str(ADDRESS))), "descriptor": descriptors}
+    rasters = [json.loads(play("raster", "--shape", shape, "--waves", "16")) for shape in RASTERS]
+    cuts = [divisions(tiles, k_tiles) for k_tiles in K_TILES for tiles in TILES]
+    memory = [tensor_memory(*one, *slow) for one in ACCUMULATORS for slow in SLOW_ACCUMULATORS]
+    return {"raster": rasters, "stream_k": cuts, "tensor_memory": memory, "log": log, "ring": rings, "mbarrier": scripts, "swizzle": json.loads(play("tma_swizzle", "--rows", "8", "--at", str(ADDRESS))), "descriptor": descriptors}
 
 
 def main():

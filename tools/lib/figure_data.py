@@ -34,6 +34,8 @@ def _raster_problems(data):
         touched = len({row for row, _ in first}), len({column for _, column in first})
         if touched != (order["rows"], order["columns"]):
             yield f"{place}: the first wave of {names[index]} touches {touched[0]} rows and {touched[1]} columns"
+        if tuple(order["waves"][0][1:]) != touched:
+            yield f"{place}: waves[0] of {names[index]} has other rows and columns than its tiles"
 
 
 def load_rasters(path):

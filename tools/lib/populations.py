@@ -10,7 +10,7 @@ from records import ROOT, read_text, relative
 # A line for each race over random shapes that is no longer there as a record.
 HISTORY = ROOT / "docs/results/populations.csv"
 ABOUT = ("name", "device", "date", "commit", "seed", "mode")
-WORST = {"speed": min, "best": min, "off_sectors": min, "regret": max}  # the worst of population()'s numbers
+WORST = {"speed": min, "tuned": min, "best": min, "off_sectors": min, "regret": max}  # the worst of population()'s numbers
 SUMMARY = ("count", "geometric_mean", "tenth", "worst")
 COLUMNS = [*ABOUT, *(f"{key}_{what}" for key in WORST for what in SUMMARY)]
 
@@ -20,16 +20,19 @@ def geometric_mean(values):
 
 
 def population(record):
-    """Numbers of each shape, in the record's order: `speed` of what chose by shape and `best` of the fastest variant, both
-    relative to cuBLASLt; `regret`, the time of the choice over that of the fastest variant; `off_sectors`, the speed where K
+    """Numbers of each shape, in the record's order: `speed` of what chose by shape, `tuned` of what --autotune would have
+    remembered and `best` of the fastest variant, all relative to cuBLASLt; `regret`, the time of the choice over that of the fastest variant; `off_sectors`, the speed where K
     or N is an odd multiple of 8. A race in which no other variant ran has neither `best` nor `regret`."""
-    values = {"speed": [], "best": [], "regret": [], "off_sectors": []}
+    values = {key: [] for key in WORST}
     for shape in record["shapes"]:
         chosen = next((c for c in shape["contestants"] if "choice" in c and c["to_cublaslt"]["median"]), None)
         if chosen is None:
             continue
         variants = [c for c in shape["contestants"] if c["name"] == chosen["name"]]
         values["speed"].append(chosen["to_cublaslt"]["median"])
+        if "tuned" in shape:  # where it is what the model chose, it ran once, under the name of the choice
+            tuned = next((c for c in variants if c["variant"] == shape["tuned"] != chosen["choice"]["variant"]), chosen)
+            values["tuned"].append(tuned["to_cublaslt"]["median"])
         if len(variants) > 1:
             fastest = min(variants, key=lambda c: c["median_us"])
             values["best"].append(fastest["to_cublaslt"]["median"])
@@ -39,6 +42,26 @@ def population(record):
     if not values["speed"]:
         raise UserError("the record has no step that chose a variant and was compared with cuBLASLt.")
     return values
+
+
+CLASSES = ((0, 10), (10, 100), (100, 1000), (1000, math.inf))  # of work, in GFLOP
+
+
+def by_work(record):
+    """For each of CLASSES with a shape, its bounds and the speeds of what chose by shape: as they are, and with the time of a
+    launch taken off both sides."""
+    found = {}
+    for shape in record["shapes"]:
+        chosen = next((c for c in shape["contestants"] if "choice" in c and c["to_cublaslt"]["median"]), None)
+        reference = next((c for c in shape["contestants"] if c["name"] == "cublaslt_best"), None)
+        if chosen is None or reference is None:
+            continue
+        work = 2e-9 * shape["m"] * shape["n"] * shape["k"]
+        bounds = next(one for one in CLASSES if one[0] <= work < one[1])
+        speeds, launched = found.setdefault(bounds, ([], []))
+        speeds.append(chosen["to_cublaslt"]["median"])
+        launched.append((reference["median_us"] - LAUNCH_US) / (chosen["median_us"] - LAUNCH_US))
+    return dict(sorted(found.items()))
 
 
 LAUNCH_US = 5.7  # an almost empty launch in this harness, on an H200 (docs/results/matrix_vector_h200.json)

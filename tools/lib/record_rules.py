@@ -262,6 +262,21 @@ def roofline_problems(record):
                                     {"lowest": 0, "q1": 0.25, "median": 0.5, "q3": 0.75, "highest": 1}, 2e-4)
 
 
+def copied_problems(record):
+    for index, copy in enumerate(record["copies"]):
+        engine = next((one for one in copy["contestants"] if one["ctas"] == 0), None)
+        for at, one in enumerate(copy["contestants"]):
+            place = f"copies[{index}].contestants[{at}]"
+            rate = copy["bytes"] / one["median_us"] * 1e-3
+            if not close(one["gigabytes_per_second"], rate):
+                yield f"{place}.gigabytes_per_second is {one['gigabytes_per_second']:g}, but by the median it is {rate:g}"
+            yield from _sample_problems(place, one, record["schema"], "samples_us",
+                                        {"q1_us": 0.25, "median_us": 0.5, "q3_us": 0.75}, 1e-4)
+            if engine and all("samples_us" in each for each in (one, engine)):
+                ratios = [b / a for a, b in zip(one["samples_us"], engine["samples_us"])]
+                yield from _ratio_problems(f"{place}.to_copy_engine", one["to_copy_engine"], median_interval(ratios))
+
+
 PROBLEMS = {"timed": timed_problems, "sweep": sweep_problems, "suite": suite_problems, "measuring": measuring_problems,
-            "counters": counters_problems, "roofline": roofline_problems,
+            "counters": counters_problems, "roofline": roofline_problems, "copied": copied_problems,
             "checks": lambda _: iter(())}  # wrong results are what it is there to say

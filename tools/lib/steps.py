@@ -44,10 +44,10 @@ def builds_on(step):
 
 
 def navigation(step, chapters):
-    """The line below the title of a chapter, which leads to its neighbours among the chapters."""
+    """The line below the title of a chapter, which leads to its neighbours: the chapters, and what comes before and after them."""
     at = chapters.index(step)
-    before = [f"[← {chapters[at - 1][:2]}](../{chapters[at - 1]}/README.md)"] if at > 0 else []
-    after = [f"[{chapters[at + 1][:2]} →](../{chapters[at + 1]}/README.md)"] if at + 1 < len(chapters) else []
+    before = [f"[← {chapters[at - 1][:2]}](../{chapters[at - 1]}/README.md)"] if at > 0 else ["[← start here](../../docs/start.md)"]
+    after = [f"[{chapters[at + 1][:2]} →](../{chapters[at + 1]}/README.md)"] if at + 1 < len(chapters) else ["[the pages behind the chapters →](../../docs/README.md)"]
     return " · ".join([*before, "[all steps](../../README.md#the-steps)", *after])
 
 

@@ -2,8 +2,8 @@
 # How the words of a command line are read: which is a shape, which steps the others name. Sourced after common.sh. The
 # programs have the same rule (common/harness/base/problem.h).
 
-# is_shape WORD: three digits or more, or MxNxK, are a shape; one or two digits or a name are a step.
-is_shape() { [[ $1 =~ ^[0-9]{3} || ($1 =~ ^[0-9xX+.-]+$ && $1 == *[xX]*) ]]; }
+# is_shape WORD: three digits or more, MxNxK, or a size such as 64MiB are a shape; one or two digits or a name are a step.
+is_shape() { [[ $1 =~ ^[0-9]{3} || $1 =~ ^[0-9]+[KMG]iB$ || ($1 =~ ^[0-9xX+.-]+$ && $1 == *[xX]*) ]]; }
 
 # add_steps WORD [listed]: appends to steps what it names; a list takes commas, 01,03-05.
 add_steps() {

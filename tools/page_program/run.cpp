@@ -57,7 +57,11 @@ Setting default_setting(const Kernel& kernel) {
   const gemm::TileShape& tile = variant.tile;
   Setting setting{.shape = {4 * tile.m, tile.n, (variant.stages + 1) * tile.k}};
   harness::control_emulator({.sm_count = setting.sms});
-  if (variant.launch_shape(setting.shape).grid.count() >= 4) setting.shape.m = 2 * tile.m;
+  if (variant.launch_shape(setting.shape).grid.count() >= 4) {
+    setting.shape.m = 2 * tile.m;
+  } else {
+    setting.shape.k = (variant.stages / 2 + 1) * tile.k;  // the ring is used again for the second tile
+  }
   return setting;
 }
 
@@ -76,24 +80,36 @@ harness::Completion parse_completion(const std::string& text) {
   throw harness::Error(fmt::format("the completion is '{}'; it must be random, earliest or latest", text));
 }
 
-/// Records what happens to barriers while it lives.
-class Events {
+/// Records what happens to barriers while it lives: the log of events, and the ledger.
+class Barriers {
  public:
-  Events() { emulator::EventLog::begin(lines_); }
-  ~Events() { emulator::EventLog::end(); }
-  Events(const Events&) = delete;
-  Events& operator=(const Events&) = delete;
+  Barriers() {
+    emulator::EventLog::begin(lines_);
+    harness::begin_emulator_ledger();
+  }
+  ~Barriers() { emulator::EventLog::end(); }
+  Barriers(const Barriers&) = delete;
+  Barriers& operator=(const Barriers&) = delete;
 
-  std::string text() const { return lines_.str(); }
+  /// Ends the ledger.
+  void tell(Json& done) const {
+    done["events"] = lines_.str();
+    done["ledger"] = harness::take_emulator_ledger().json;
+  }
 
  private:
   std::ostringstream lines_;
 };
 
-/// The log of the run under way: after a trap it is what is left of it.
-std::optional<Events>& events() {
-  static std::optional<Events> log;
-  return log;
+/// Those of the run under way: after a trap they are what is left of it.
+std::optional<Barriers>& barriers() {
+  static std::optional<Barriers> recorded;
+  return recorded;
+}
+
+void tell_barriers(Json& done) {
+  if (barriers()) barriers()->tell(done);
+  barriers().reset();
 }
 
 Json outcome(const char* what, const std::string& text) {
@@ -133,13 +149,12 @@ Json run_kernel(const Kernel& kernel, const gemm::Shape& shape, const Request& r
   harness::name_tiles(shape, variant.tile);
   harness::name_groups(workload.problem());
   const gemm::Launcher launcher = gemm::prepare(variant, workload.problem());
-  events().emplace();
+  barriers().emplace();
   const harness::CheckResult result =
       harness::launch_and_check(workload, launcher, kernel.launches, variant.tile);
   if (!result.ok) return outcome("wrong", result.summary + "\n" + result.report);
   Json done = outcome("right", result.summary);
-  done["events"] = events()->text();
-  events().reset();
+  tell_barriers(done);
   if (std::string file = timeline(kernel, shape, sms, launcher); !file.empty())
     done["timeline"] = std::move(file);
   return done;
@@ -158,8 +173,7 @@ std::vector<int> lines_named(const std::string& text, const std::string& path) {
 
 /// With what every outcome has.
 std::string finished(Json done, const std::string& path) {
-  if (events()) done["events"] = events()->text();
-  events().reset();
+  tell_barriers(done);
   done["lines"] = lines_named(done["text"], path);
   return done.dump();
 }

@@ -34,8 +34,9 @@ struct Request {
   std::string completion;  // "random", "earliest", "latest"
 };
 /// Runs a kernel and says as JSON what came of it: "outcome" is "right", "wrong", "report" or "refused", and
-/// "text" says it in words. With "events", what happened to the barriers (one JSON object a line), and, where
-/// the result was right, "timeline", the file that `tools/run NN --trace FILE` writes.
+/// "text" says it in words. With "events", what happened to the barriers (one JSON object a line), "ledger",
+/// the file that `tools/run NN --ledger --json FILE` writes, and, where the result was right, "timeline", the
+/// file that `tools/run NN --trace FILE` writes.
 std::string run(const Request& request);
 
 /// What JavaScript caught in the middle of a run, as an outcome that names the thread.

@@ -23,6 +23,7 @@ int descriptor(const std::vector<std::string>& arguments, Output& output);
 int tensor_memory(const std::vector<std::string>& arguments, Output& output);
 int tensor_map(const std::vector<std::string>& arguments, Output& output);
 int raster(const std::vector<std::string>& arguments, Output& output);
+int stream_k(const std::vector<std::string>& arguments, Output& output);
 /// On the emulator only.
 int events(const std::vector<std::string>& arguments, Output& output);
 

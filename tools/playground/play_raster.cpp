@@ -31,7 +31,6 @@ digit of the wave that multiplies the tile, counted from 0.
   tools/play raster --shape 2048x4096x8192 --order hilbert
   tools/play raster --json docs/figures/rasters.json        # the data of tools/figures/draw_rasters.py)";
 
-constexpr int kWavesInFile = 3;
 constexpr double kMiB = 1 << 20;
 constexpr std::uint64_t kMostSms = 1024;
 constexpr std::uint64_t kMostTile = 65536;
@@ -156,24 +155,33 @@ void print_map(const Schedule& schedule, const NamedRaster& named, Output& outpu
   for (const std::string& line : lines) output.text += line + "\n";
 }
 
-/// The first waves of each order, tiles as row * columns + column; a line for each order.
-std::string file_text(const Schedule& schedule) {
+/// The first waves of each order, tiles as row * columns + column, and the tiles, rows and columns of each
+/// wave; a line for each order.
+std::string file_text(const Schedule& schedule, int waves) {
   using Json = nlohmann::ordered_json;
   const gemm::TileGrid grid = schedule.grid();
   const auto [m, n, k] = schedule.shape;
   std::string text = fmt::format(
-      "{{\"shape\": [{}, {}, {}], \"tile\": [{}, {}], \"grid\": [{}, {}], \"sms\": {},\n \"orders\": [\n", m,
-      n, k, schedule.tile.m, schedule.tile.n, grid.m, grid.n, schedule.sms);
+      "{{\"shape\": [{}, {}, {}], \"tile\": [{}, {}], \"grid\": [{}, {}], \"sms\": {}, \"row_bytes\": {}, "
+      "\"column_bytes\": {},\n \"orders\": [\n",
+      m, n, k, schedule.tile.m, schedule.tile.n, grid.m, grid.n, schedule.sms, schedule.row_bytes(),
+      schedule.column_bytes());
   const std::vector<NamedRaster> rasters = compared_rasters();
   for (const auto& [name, raster] : rasters) {
     std::vector<int> tiles;
-    for (int index = 0; index < std::min(kWavesInFile * schedule.sms, grid.count()); ++index) {
+    for (int index = 0; index < std::min(waves * schedule.sms, grid.count()); ++index) {
       const gemm::TilePosition tile = gemm::tile_at(index, grid, raster);
       tiles.push_back(tile.m * grid.n + tile.n);
     }
-    const auto [first, rows, columns] = touched(schedule, raster, 0);
-    text += fmt::format("  {{\"order\": \"{}\", \"rows\": {}, \"columns\": {}, \"tiles\": {}}}{}\n", name,
-                        rows, columns, Json(tiles).dump(), name == rasters.back().name ? "" : ",");
+    Json counts = Json::array();
+    for (int wave = 0; wave < waves; ++wave) {
+      const auto [in_wave, rows, columns] = touched(schedule, raster, wave);
+      counts.push_back({in_wave, rows, columns});
+    }
+    text += fmt::format(
+        "  {{\"order\": \"{}\", \"rows\": {}, \"columns\": {}, \"waves\": {}, \"tiles\": {}}}{}\n", name,
+        counts[0][1].get<int>(), counts[0][2].get<int>(), counts.dump(), Json(tiles).dump(),
+        name == rasters.back().name ? "" : ",");
   }
   return text + " ]}\n";
 }
@@ -190,20 +198,25 @@ int raster(const std::vector<std::string>& arguments, Output& output) {
   std::string sms = "132";
   std::string order;
   std::string json;
+  std::string waves = "3";
   app.add_option("--shape", shape, "M x N x K")->capture_default_str();
   app.add_option("--tile", tile, "Tile of D, rows x columns")->capture_default_str();
   app.add_option("--sms", sms, "Number of SMs that take tiles at the same time")->capture_default_str();
   app.add_option("--order", order,
                  "Print the map of this order: along_n, along_m, hilbert, group2, group16, ...");
   app.add_option("--json", json, "Write the first waves of every order to this file instead");
+  app.add_option("--waves", waves, "Number of waves in that file")->capture_default_str();
   app.footer(kRasterFooter);
   return run(app, arguments, output, [&] {
     Schedule schedule{harness::parse_shape(shape), parse_tile(tile),
                       static_cast<int>(parse_number("--sms", sms, kMostSms))};
     if (schedule.sms == 0) throw harness::Error("--sms is 0; at least 1 SM must take the tiles");
     if (!json.empty()) {
-      write_file(json, file_text(schedule));
-      output.text += fmt::format("the first {} waves of {} orders are in {}\n", kWavesInFile,
+      const auto asked = static_cast<int>(parse_number("--waves", waves, kMostTile));
+      if (asked == 0) throw harness::Error("--waves is 0; the file must have at least 1 wave");
+      const int written = std::min(asked, schedule.waves());
+      write_file(json, file_text(schedule, written));
+      output.text += fmt::format("the first {} waves of {} orders are in {}\n", written,
                                  compared_rasters().size(), json);
     } else if (order.empty()) {
       print_table(schedule, compared_rasters(), output);

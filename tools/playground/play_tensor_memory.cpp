@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <bit>
+#include <nlohmann/json.hpp>
 
 #include "command_line.h"
 #include "harness/backend/backend.h"
@@ -160,8 +161,10 @@ bool show_tile(std::uint64_t bits, Output& output) {
   return fault == nullptr;
 }
 
-/// The columns that allocations of these sizes take, each at the first free multiple of its size.
-bool show_map(const std::vector<std::uint32_t>& sizes, std::uint32_t m, Output& output) {
+/// The columns that allocations of these sizes take, each at the first free multiple of its size. `all` gets
+/// them, too.
+bool show_map(const std::vector<std::uint32_t>& sizes, std::uint32_t m, nlohmann::ordered_json& all,
+              Output& output) {
   std::uint32_t next = 0;
   std::uint32_t before = kColumns;
   for (std::size_t i = 0; i < sizes.size(); ++i) {
@@ -184,6 +187,7 @@ bool show_map(const std::vector<std::uint32_t>& sizes, std::uint32_t m, Output& 
     }
     output.text +=
         fmt::format("allocation {}: columns {}-{}, address {:#010x}\n", i, next, next + size - 1, next);
+    nlohmann::ordered_json warps = nlohmann::ordered_json::array();
     for (std::uint32_t warp = 0; warp < 4; ++warp) {
       const std::uint32_t first = warp * 32;
       const std::uint32_t row = m == 64 ? warp * 16 : first;
@@ -191,7 +195,11 @@ bool show_map(const std::vector<std::uint32_t>& sizes, std::uint32_t m, Output& 
       output.text +=
           fmt::format("  warp {}: lanes {:>3}-{:<3}  rows {:>3}-{:<3}  address {:#010x}\n", warp, first,
                       first + (m == 64 ? 15 : 31), row, last, ptx::tensor_memory_address(next, first, 0));
+      warps.push_back({{"lanes", {first, first + last - row}},
+                       {"rows", {row, last}},
+                       {"address", ptx::tensor_memory_address(next, first, 0)}});
     }
+    all.push_back({{"columns", {next, next + size - 1}}, {"warps", warps}});
     next += size;
   }
   output.text += fmt::format("{} of 512 columns are free\n", kColumns - next);
@@ -212,6 +220,8 @@ int tensor_memory(const std::vector<std::string>& arguments, Output& output) {
   std::string map_m = "128";
   map->add_option("columns", sizes_text, "Sizes of allocations, separated by commas")->required();
   map->add_option("--m", map_m, "Number of rows of the accumulator: 64 or 128")->capture_default_str();
+  std::string json;
+  map->add_option("--json", json, "Write the map to this file instead");
   CLI::App* decode = app.add_subcommand("decode", "Decode 32 bits (an instruction) or 64 bits (a tile)");
   std::string bits_text;
   decode->add_option("bits", bits_text, "0x...")->required();
@@ -237,7 +247,12 @@ int tensor_memory(const std::vector<std::string>& arguments, Output& output) {
       const std::uint64_t rows = parse_number("--m", map_m, 256);
       if (rows != 64 && rows != 128)
         throw harness::Error(fmt::format("--m is {}; an accumulator of one CTA has 64 or 128 rows", rows));
-      right = show_map(sizes, static_cast<std::uint32_t>(rows), output);
+      nlohmann::ordered_json all = nlohmann::ordered_json::array();
+      right = show_map(sizes, static_cast<std::uint32_t>(rows), all, output);
+      if (right && !json.empty()) {
+        write_file(json, nlohmann::ordered_json{{"allocations", all}}.dump() + "\n");
+        output.text = fmt::format("the map of {} allocations is in {}\n", all.size(), json);
+      }
     } else if (decode->parsed()) {
       const bool prefixed = bits_text.rfind("0x", 0) == 0 || bits_text.rfind("0X", 0) == 0;
       const std::string digits = bits_text.substr(prefixed ? 2 : 0);

@@ -14,6 +14,7 @@ import site_sources
 from latex2mathml.converter import convert as mathml
 from markdown.extensions import Extension
 from markdown_it import MarkdownIt
+from markdown_it.common.utils import escapeHtml
 from mdit_py_plugins.dollarmath import dollarmath_plugin
 from mdit_py_plugins.footnote import footnote_plugin
 from pygments import highlight
@@ -49,7 +50,14 @@ def fence(tokens, at, options, environment):
     return f'<div class="highlight"><pre><code>{coloured}</code></pre></div>\n' + tokens[at].meta.get("below", "")
 
 
+def text(tokens, at, options, environment):
+    """Text; a line may break after an underscore of a link, so that long names of files do not widen their column."""
+    shown = escapeHtml(tokens[at].content)
+    return shown.replace("_", "_<wbr>") if at > 0 and tokens[at - 1].type == "link_open" else shown
+
+
 MARKDOWN.renderer.rules["fence"] = fence
+MARKDOWN.renderer.rules["text"] = text
 
 
 def link_excerpts(page, tokens):

@@ -27,10 +27,13 @@ STEPPED = {
     "mbarrier_events.svg": ("ring", ["ring"], "Logs of the emulator; its order of events says nothing about time."),
     "phase_wheel.svg": ("mbarrier", ["mbarrier"], "From tools/play mbarrier on the emulator; a GPU shows the same rows."),
     "swizzles.svg": ("swizzle", ["swizzle"], "From tools/play tma_swizzle on the emulator; a GPU shows the same places."),
+    "rasters.svg": ("raster", ["raster"], "From tools/play raster, which calls the function that the kernels call."),
+    "stream_k.svg": ("stream_k", ["stream_k"], "From tools/play stream_k, which calls the scheduler that the kernels call. The costs of partials are those of step 18's model."),
+    "tensor_memory.svg": ("tensor_memory", ["tensor_memory"], "Logs of the emulator; its order of events says nothing about time. The map is that of tools/play tensor_memory."),
     "descriptor.svg": ("swizzle", ["swizzle", "descriptor"], "From tools/play descriptor encode and tools/play tma_swizzle on the emulator."),
 }
 # The text beside these describes the picture, so it stays, and the figure that moves stands below it.
-KEPT = {f"{FIGURES}/{picture}" for picture in ("ring.svg", "mbarrier_events.svg", "swizzles.svg")}
+KEPT = {f"{FIGURES}/{picture}" for picture in ("ring.svg", "mbarrier_events.svg", "swizzles.svg", "tensor_memory.svg")}
 
 
 @functools.cache

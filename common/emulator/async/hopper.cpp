@@ -329,7 +329,7 @@ void HopperEngine::note_remote(const Cta& target, const RemoteAccess& access) {
 
 std::string name_agent(const Gang& gang, Stamp stamp) {
   const std::uint32_t key = stamp_cta(stamp) & (kAgentKey - 1);
-  const std::string cta_text = text(gang.grid.cta_id(key - 1));
+  const std::string cta_text = name_cta(gang.grid, key);
   const HopperCta* state = nullptr;
   for (const auto& cta : gang.ctas) {
     if (cta->key == key && gang.hopper) state = &gang.hopper->cta(*cta);
@@ -495,7 +495,7 @@ void fail_async_race(const char* space, const std::string& bytes, std::uintptr_t
           "cp.async.bulk.wait_group 0 (without .read) by the thread that stores, after the store at {} and "
           "before it tells CTA {} that the bytes are there: wait_group.read waits only until the store has "
           "read its source",
-          earlier_where.text(), text(thread.cta->id));
+          earlier_where.text(), name_cta(*thread.cta));
     else if (gang.hopper)
       gang.hopper->copies.explain_stores(report, thread, stamp, address);
     else

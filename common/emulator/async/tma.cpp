@@ -18,6 +18,7 @@
 #include "emulator/explore/hooks.h"
 #include "emulator/explore/left_out.h"
 #include "emulator/ledger/ledger.h"
+#include "emulator/machine/ranks.h"
 #include "emulator/memory/device_memory.h"
 #include "emulator/report/causes/causes.h"
 #include "emulator/report/causes/groups.h"
@@ -222,6 +223,27 @@ void check_tensor(const char* what, const gemm::ptx::TensorMapSpec& spec, const 
                                               "CUDA Driver API, \"cuTensorMapEncodeTiled\""));
 }
 
+/// A copy reads what another rank has written, and its thread has acquired it through the generic proxy only.
+[[noreturn]] void fail_peer_proxy(const char* what, const Thread& thread, const Cell& cell, Where where) {
+  const Grid& grid = thread.cta->gang->grid;
+  const bool by_copy = is_agent(cell.write);
+  hopper_engine(what, where)
+      .fail(
+          "proxy-fence",
+          Report("{} reads global memory that rank {} wrote, without a proxy fence after the acquire", what,
+                 ranks::rank_of_other(grid, cell.write))
+              .line("copy", "{} by {}", where.text(), name_thread(thread))
+              .line("written", "{} by {}", Where::from_packed(cell.write_where & ~kAtomicBit).text(),
+                    by_copy ? name_agent(*thread.cta->gang, cell.write) : name_thread(grid, cell.write))
+              .missing(
+                  "fence.proxy.async (or .global) after the acquire of the flag and before the copy, by the "
+                  "thread that issues it, or by another one and followed by a barrier")
+              .rule(
+                  "an acquire orders what follows it in the generic proxy, and a bulk copy reads through the "
+                  "async proxy",
+                  "PTX ISA, \"Async proxy\"; \"Memory Consistency Model\": Causality order"));
+}
+
 /// The global side of a load, at issue: bounds, initialisation, order.
 void check_source(const char* what, const gemm::ptx::TensorMapSpec& spec, const Coordinates& coordinates,
                   Where where) {
@@ -236,12 +258,19 @@ void check_source(const char* what, const gemm::ptx::TensorMapSpec& spec, const 
     if (bytes == 0) return;
     check_row(slice, Access::kRead, where);
     Cell unfenced{};
+    const Grid& grid = thread.cta->gang->grid;
+    Cell of_peer{};
     for_global_cells(slice.address, bytes, [&](Cell& cell) {
-      if (cell.write != 0 && !is_agent(cell.write) &&
-          !hopper_engine(what, where).fenced(thread, cell.write, false)) {
+      if (cell.write == 0) return;
+      if (ranks::rank_of_other(grid, cell.write) >= 0) {
+        if (!grid.before.covers(cell.write) && !fenced_on_the_way(thread, cell.write, false)) of_peer = cell;
+        return;
+      }
+      if (!is_agent(cell.write) && !hopper_engine(what, where).fenced(thread, cell.write, false)) {
         unfenced = cell;
       }
     });
+    if (of_peer.write != 0) fail_peer_proxy(what, thread, of_peer, where);
     if (unfenced.write != 0) {
       Report report("{} reads global memory that ordinary stores of this kernel wrote, without a proxy fence",
                     what);
@@ -1411,7 +1440,7 @@ bool explain_wide_store(Report& report, const Thread& thread, std::uintptr_t add
     report.line("wide",
                 "{} of CTA {}: {} begins in tile ({}, {}) of D, which is {} x {}, and reaches {} {} into the "
                 "next one",
-                wide.where.text(), text(grid.cta_id(wide.cta - 1)), box_text(wide.spec, wide.coordinates),
+                wide.where.text(), name_cta(grid, wide.cta), box_text(wide.spec, wide.coordinates),
                 wide.tile_row, wide.tile_column, grid.options.tile_m, grid.options.tile_n,
                 columns ? wide.columns : wide.rows, columns ? "columns" : "rows");
     report.missing(
@@ -1502,7 +1531,7 @@ bool explain_two_owners(Report& report, const Thread& thread, Stamp writes, std:
               ? fmt::format(", so rows {} to {}", store->coordinates[1],
                             store->coordinates[1] + static_cast<std::int64_t>(store->spec.box[1]) - 1)
               : std::string();
-      report.line("store", "{} of CTA {}: {}{}", store->where.text(), text(grid.cta_id(key - 1)),
+      report.line("store", "{} of CTA {}: {}{}", store->where.text(), name_cta(grid, key),
                   box_text(store->spec, store->coordinates), rows);
       break;
     }
@@ -1512,7 +1541,7 @@ bool explain_two_owners(Report& report, const Thread& thread, Stamp writes, std:
       "one owner: CTA {}, with a bulk store, and CTA {}, with its threads, both store this element. A box "
       "that extends past the last row (or column) of its own tile or group writes those of the next one, "
       "because TMA clips only at the end of the tensor",
-      text(grid.cta_id(key - 1)), text(thread.cta->id));
+      name_cta(grid, key), text(thread.cta->id));
   return true;
 }
 
@@ -1629,7 +1658,7 @@ void CopyEngine::explain_stores(Report& report, const Thread& thread, Stamp writ
     report.missing(
         "CTA {} and CTA {} both store into this box: each part of D must have one owner, so a work tile must "
         "go to only one CTA",
-        text(engine_.gang.grid.cta_id(key - 1)), text(thread.cta->id));
+        name_cta(engine_.gang.grid, key), text(thread.cta->id));
   }
   if (!first) return;
   report.line("store", "{}: {}", first->where.text(), box_text(first->spec, first->coordinates));

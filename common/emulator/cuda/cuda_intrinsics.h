@@ -79,10 +79,10 @@ inline void __stwt(T* address, std::type_identity_t<T> value,
 }
 
 inline void __threadfence_system(emulator::Where where = emulator::Where::here()) {
-  emulator::fence(emulator::Scope::kDevice, "__threadfence_system", where, emulator::FenceOrder::kSequential);
+  emulator::fence(emulator::Scope::kSystem, "__threadfence_system", where, emulator::FenceOrder::kSequential);
 }
 
-// Scoped atomics: one device, so the device's scope is the system's.
+// Scoped atomics.
 #define EMULATOR_SCOPED(name)                                               \
   template <typename T>                                                     \
   inline T name##_block(T* address, std::type_identity_t<T> value,          \
@@ -93,6 +93,7 @@ inline void __threadfence_system(emulator::Where where = emulator::Where::here()
   template <typename T>                                                     \
   inline T name##_system(T* address, std::type_identity_t<T> value,         \
                          emulator::Where where = emulator::Where::here()) { \
+    const emulator::AtomicScope scope(emulator::Scope::kSystem);            \
     return name(address, value, where);                                     \
   }
 EMULATOR_SCOPED(atomicAdd)
@@ -113,6 +114,7 @@ inline T atomicCAS_block(T* address, std::type_identity_t<T> compare, std::type_
 template <typename T>
 inline T atomicCAS_system(T* address, std::type_identity_t<T> compare, std::type_identity_t<T> value,
                           emulator::Where where = emulator::Where::here()) {
+  const emulator::AtomicScope scope(emulator::Scope::kSystem);
   return atomicCAS(address, compare, value, where);
 }
 /// ((old == 0 || old > limit) ? limit : old - 1)
@@ -129,6 +131,7 @@ inline unsigned atomicInc_block(unsigned* address, unsigned limit,
 }
 inline unsigned atomicInc_system(unsigned* address, unsigned limit,
                                  emulator::Where where = emulator::Where::here()) {
+  const emulator::AtomicScope scope(emulator::Scope::kSystem);
   return atomicInc(address, limit, where);
 }
 inline unsigned atomicDec_block(unsigned* address, unsigned limit,
@@ -138,6 +141,7 @@ inline unsigned atomicDec_block(unsigned* address, unsigned limit,
 }
 inline unsigned atomicDec_system(unsigned* address, unsigned limit,
                                  emulator::Where where = emulator::Where::here()) {
+  const emulator::AtomicScope scope(emulator::Scope::kSystem);
   return atomicDec(address, limit, where);
 }
 

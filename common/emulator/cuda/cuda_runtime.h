@@ -33,6 +33,7 @@
 #include "emulator/instrument/cuda_program.h"
 #include "emulator/instrument/program_memory.h"
 #include "emulator/instrument/streams.h"
+#include "emulator/machine/ranks.h"
 #include "ptx/core.cuh"
 #include "ptx/launch.cuh"
 #include "ptx/shared.cuh"
@@ -270,8 +271,8 @@ inline cudaError_t cudaEventDestroy(cudaEvent_t event) {
 
 // ---- The device.
 
-inline cudaError_t cudaSetDevice(int) {
-  return cudaSuccess;
+inline cudaError_t cudaSetDevice(int device) {
+  return emulator::set_current_device(device) ? cudaSuccess : cudaErrorInvalidDevice;
 }
 inline cudaError_t cudaMemGetInfo(std::size_t* free_bytes, std::size_t* bytes) {
   *free_bytes = *bytes = std::size_t{80} << 30;
@@ -287,14 +288,15 @@ inline cudaError_t cudaRuntimeGetVersion(int* version) {
   return cudaSuccess;
 }
 inline cudaError_t cudaGetDevice(int* device) {
-  *device = 0;
+  *device = emulator::current_device();
   return cudaSuccess;
 }
 inline cudaError_t cudaGetDeviceCount(int* count) {
-  *count = 1;
+  *count = emulator::device_count();
   return cudaSuccess;
 }
 inline cudaError_t cudaDeviceReset() {
+  emulator_cuda::reset_device();
   return cudaSuccess;
 }
 struct cudaUUID_t {

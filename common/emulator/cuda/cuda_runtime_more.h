@@ -4,6 +4,7 @@
 // CUDA Runtime API.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdio>
 #include <cstring>
@@ -278,7 +279,7 @@ inline cudaError_t cudaChooseDevice(int* device, const cudaDeviceProp*) {
   return cudaSuccess;
 }
 
-// ---- Peers: there is one device.
+// ---- Peers: other devices of the run (emulator/machine/ranks.h). Every device can access every other one.
 
 inline constexpr cudaError_t cudaErrorPeerAccessUnsupported = static_cast<cudaError_t>(217);
 inline constexpr cudaError_t cudaErrorPeerAccessNotEnabled = static_cast<cudaError_t>(705);
@@ -288,26 +289,41 @@ enum cudaDeviceP2PAttr {
   cudaDevP2PAttrNativeAtomicSupported,
   cudaDevP2PAttrCudaArrayAccessSupported
 };
-inline cudaError_t cudaDeviceCanAccessPeer(int* can, int, int) {
-  *can = 0;
+namespace emulator_cuda {
+inline bool are_peers(int device, int peer) {
+  return device != peer && std::min(device, peer) >= 0 && std::max(device, peer) < emulator::device_count();
+}
+}  // namespace emulator_cuda
+inline cudaError_t cudaDeviceCanAccessPeer(int* can, int device, int peer) {
+  *can = emulator_cuda::are_peers(device, peer) ? 1 : 0;
   return cudaSuccess;
 }
-inline cudaError_t cudaDeviceGetP2PAttribute(int* value, cudaDeviceP2PAttr, int, int) {
+inline cudaError_t cudaDeviceGetP2PAttribute(int* value, cudaDeviceP2PAttr attribute, int device, int peer) {
   *value = 0;
-  return cudaErrorInvalidDevice;
+  if (!emulator_cuda::are_peers(device, peer)) return cudaErrorInvalidDevice;
+  *value = attribute == cudaDevP2PAttrPerformanceRank ? 0 : 1;
+  return cudaSuccess;
 }
-inline cudaError_t cudaDeviceEnablePeerAccess(int, unsigned) {
-  return cudaErrorInvalidDevice;
+inline cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned) {
+  if (!emulator_cuda::are_peers(emulator::current_device(), peer)) return cudaErrorInvalidDevice;
+  return emulator::set_peer_access(emulator::current_device(), peer, true)
+             ? cudaSuccess
+             : cudaErrorPeerAccessAlreadyEnabled;
 }
-inline cudaError_t cudaDeviceDisablePeerAccess(int) {
-  return cudaErrorPeerAccessNotEnabled;
+inline cudaError_t cudaDeviceDisablePeerAccess(int peer) {
+  return emulator::set_peer_access(emulator::current_device(), peer, false) ? cudaSuccess
+                                                                            : cudaErrorPeerAccessNotEnabled;
 }
-inline cudaError_t cudaMemcpyPeerAsync(void* to, int, const void* from, int, std::size_t bytes,
-                                       cudaStream_t stream = nullptr) {
+inline cudaError_t cudaMemcpyPeerAsync(void* to, int to_device, const void* from, int from_device,
+                                       std::size_t bytes, cudaStream_t stream = nullptr) {
+  if (emulator::has_ranks() &&
+      (emulator_cuda::owner_of(to) != to_device || emulator_cuda::owner_of(from) != from_device))
+    return cudaErrorInvalidValue;
   return cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream);
 }
-inline cudaError_t cudaMemcpyPeer(void* to, int, const void* from, int, std::size_t bytes) {
-  return cudaMemcpyPeerAsync(to, 0, from, 0, bytes);
+inline cudaError_t cudaMemcpyPeer(void* to, int to_device, const void* from, int from_device,
+                                  std::size_t bytes) {
+  return cudaMemcpyPeerAsync(to, to_device, from, from_device, bytes);
 }
 
 enum cudaLimit {

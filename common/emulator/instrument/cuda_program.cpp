@@ -11,6 +11,7 @@
 #include <mutex>
 #include <new>
 #include <set>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -20,6 +21,7 @@
 #include "emulator/machine/launch/launch_bounds.h"
 #include "emulator/machine/launch/running_grid.h"
 #include "emulator/machine/machine.h"
+#include "emulator/machine/ranks.h"
 #include "emulator/memory/device_memory.h"
 #include "emulator/report/report.h"
 #include "emulator/report/symbols.h"
@@ -70,6 +72,8 @@ void* allocate_named(std::size_t bytes, const char* kind) {
   std::string name = std::exchange(s.next_name, {});
   ++s.allocations;
   if (name.empty()) name = fmt::format("{} {}", kind, s.allocations);
+  if (emulator::has_ranks() && std::string_view(kind) == "allocation")
+    name += fmt::format(" of rank {}", emulator::current_device());
   void* memory = emulator::allocate_buffer(bytes, name);
   s.device.insert(memory);
   return memory;
@@ -79,6 +83,7 @@ void* allocate_for_both(std::size_t bytes, const char* kind) {
   void* memory = allocate_named(bytes, kind);
   emulator::fill(memory, 0, bytes);
   emulator::share_with_host(memory);
+  emulator::find_buffer(reinterpret_cast<std::uintptr_t>(memory))->owner = -1;
   return memory;
 }
 
@@ -98,7 +103,7 @@ void* allocate_host(std::size_t bytes) {
 
 void free(void* memory) {
   if (!memory) return;
-  finish_all();
+  emulator::has_ranks() ? emulator::ranks::before_free(memory) : finish_all();
   free_in_stream(memory);
 }
 
@@ -118,6 +123,21 @@ void forget_contents(void* memory) {
   if (!buffer) throw harness::Error("a graph frees memory that was freed before");
   buffer->all_written = false;
   for (std::atomic<std::uint8_t>& bits : buffer->written) bits.store(0, std::memory_order_relaxed);
+}
+
+void reset_device() {
+  if (!emulator::has_ranks()) return;
+  finish_all();
+  const std::set<void*> all = state().device;
+  for (void* memory : all) {
+    const emulator::Buffer* const buffer = emulator::find_buffer(reinterpret_cast<std::uintptr_t>(memory));
+    if (buffer && buffer->owner == emulator::current_device()) free(memory);
+  }
+}
+
+int owner_of(const void* memory) {
+  const emulator::Buffer* const buffer = emulator::find_buffer(reinterpret_cast<std::uintptr_t>(memory));
+  return buffer ? buffer->owner : -1;
 }
 
 void free_everything() {
@@ -165,6 +185,7 @@ bool is_of_both(const void* memory) {
 
 void copy(void* to, const void* from, std::size_t bytes) {
   if (bytes == 0) return;
+  if (emulator::has_ranks()) return emulator::ranks::copy(to, from, bytes);
   note_copied(from, bytes, false);
   note_copied(to, bytes, true);
   const bool from_device = is_device(from);
@@ -179,6 +200,7 @@ void copy(void* to, const void* from, std::size_t bytes) {
 }
 
 void set(void* memory, int value, std::size_t bytes) {
+  if (emulator::has_ranks()) return emulator::ranks::fill(memory, static_cast<std::uint8_t>(value), bytes);
   note_copied(memory, bytes, true);
   emulator::fill(memory, static_cast<std::uint8_t>(value), bytes);
 }

@@ -20,6 +20,10 @@ void free(void* memory);
 void free_in_stream(void* memory);
 /// The memory stays, and holds nothing that was written: what a graph frees, and allocates again.
 void forget_contents(void* memory);
+/// Of several devices the current one: waits for it, and frees its memory.
+void reset_device();
+/// Whose memory it is, in a run of several devices; -1: the host's, or not known.
+int owner_of(const void* memory);
 /// Frees what a run has left, so that the next one begins as the first did.
 void free_everything();
 /// Pinned, which is the same here.

@@ -14,6 +14,7 @@
 #include "emulator/instrument/stream_order.h"
 #include "emulator/machine/machine.h"
 #include "emulator/machine/random.h"
+#include "emulator/machine/ranks.h"
 #include "emulator/sync/dependent_launch.h"
 #include "harness/backend/backend.h"
 
@@ -38,6 +39,7 @@ struct Item {
 
 struct CUevent_st {
   std::shared_ptr<emulator_cuda::Recording> recording = std::make_shared<emulator_cuda::Recording>();
+  emulator::ranks::Event of_ranks = emulator::ranks::make_event();  // in a run of several devices
   // Recorded in a stream that was being captured.
   CUgraph_st* graph = nullptr;
   std::vector<CUgraphNode_st*> nodes;
@@ -118,6 +120,8 @@ bool is_default(Stream stream) {
 }
 
 CUstream_st& stream_of(Stream stream) {
+  if (emulator::has_ranks())
+    throw harness::Error("graphs and their streams are emulated in a run of one device only");
   if (streams().all.count(stream) == 0)
     throw harness::Error("a stream is used that cudaStreamCreate did not make, or that was destroyed");
   return *stream;
@@ -269,6 +273,7 @@ void enqueue(CUstream_st& stream, Item item) {
 Stream make_stream(bool waits_for_default_stream, int priority) {
   // A kernel's streams only have names: what it launches runs in the order of the launches.
   if (emulator::context.thread) return new CUstream_st;
+  if (emulator::has_ranks()) return emulator::ranks::make_stream(waits_for_default_stream);
   const Lock lock(streams().mutex);
   auto* stream = new CUstream_st;
   stream->waits_for_default = waits_for_default_stream;
@@ -280,6 +285,7 @@ Stream make_stream(bool waits_for_default_stream, int priority) {
 
 void destroy_stream(Stream stream) {
   if (emulator::context.thread) return;  // its grids have their order already
+  if (emulator::has_ranks()) return emulator::ranks::destroy_stream(stream);
   const Lock lock(streams().mutex);
   stream_of(stream);
   run_until([&] { return stream->queue.empty(); });  // its work goes on without it
@@ -291,11 +297,11 @@ void destroy_stream(Stream stream) {
 }
 
 int priority_of(Stream stream) {
-  return is_default(stream) ? 0 : stream_of(stream).priority;
+  return is_default(stream) || emulator::has_ranks() ? 0 : stream_of(stream).priority;
 }
 
 bool waits_for_default_stream(Stream stream) {
-  return is_default(stream) || stream_of(stream).waits_for_default;
+  return is_default(stream) || emulator::has_ranks() || stream_of(stream).waits_for_default;
 }
 
 void submit(Stream stream, NodeKind kind, Operation operation) {
@@ -303,6 +309,13 @@ void submit(Stream stream, NodeKind kind, Operation operation) {
     const std::lock_guard lock(streams().children_mutex);
     streams().children.push_back(std::move(operation));
     return;
+  }
+  if (emulator::has_ranks()) {
+    using emulator::ranks::Work;
+    const Work work = kind == NodeKind::kKernel                                ? Work::kKernel
+                      : kind == NodeKind::kMemcpy || kind == NodeKind::kMemset ? Work::kCopy
+                                                                               : Work::kOther;
+    return emulator::ranks::submit(stream, work, std::move(operation));
   }
   const Lock lock(streams().mutex);
   if (is_default(stream)) {
@@ -321,6 +334,7 @@ void submit(Stream stream, NodeKind kind, Operation operation) {
 }
 
 void submit_dependent(Stream stream, Operation operation) {
+  if (emulator::has_ranks()) return submit(stream, NodeKind::kKernel, std::move(operation));
   const Lock lock(streams().mutex);
   if (is_default(stream) || stream_of(stream).graph)
     return submit(stream, NodeKind::kKernel, std::move(operation));
@@ -333,6 +347,7 @@ void submit_dependent(Stream stream, Operation operation) {
 
 void finish(Stream stream) {
   if (emulator::context.thread) return;  // what a kernel has launched runs when the kernel has ended
+  if (emulator::has_ranks()) return emulator::ranks::finish(stream);
   const Lock lock(streams().mutex);
   if (is_default(stream)) {
     finish_blocking();
@@ -347,6 +362,7 @@ void finish(Stream stream) {
 
 void finish_all() {
   if (emulator::context.thread) return;
+  if (emulator::has_ranks()) return emulator::ranks::finish_device(emulator::current_device());
   const Lock lock(streams().mutex);
   run_until([] { return false; });
   StreamClock all = streams().of_gone;
@@ -357,6 +373,7 @@ void finish_all() {
 }
 
 bool is_empty(Stream stream) {
+  if (emulator::has_ranks()) return emulator::ranks::is_empty(stream);
   const Lock lock(streams().mutex);
   if (!is_default(stream)) {
     const CUstream_st& queue = stream_of(stream);
@@ -371,12 +388,14 @@ bool is_empty(Stream stream) {
 }
 
 void go_on() {
+  if (emulator::has_ranks()) return emulator::ranks::go_on();
   const Lock lock(streams().mutex);
   run_one();
   note_work();
 }
 
 void forget_streams() {
+  if (emulator::has_ranks()) emulator::ranks::forget_everything();
   const Lock lock(streams().mutex);
   Streams& s = streams();
   for (CUstream_st* stream : s.all) stream->queue.clear();
@@ -400,6 +419,7 @@ void destroy_event(CUevent_st* event) {
 }
 
 void record(CUevent_st* event, Stream stream) {
+  if (emulator::has_ranks()) return emulator::ranks::record(event->of_ranks, stream);
   const Lock lock(streams().mutex);
   if (!is_default(stream) && stream_of(stream).graph) {
     event->graph = stream->graph;
@@ -417,6 +437,7 @@ void record(CUevent_st* event, Stream stream) {
 }
 
 void wait_for(Stream stream, CUevent_st* event) {
+  if (emulator::has_ranks()) return emulator::ranks::wait_for(stream, event->of_ranks);
   const Lock lock(streams().mutex);
   if (event->graph) {
     CUstream_st& waiting = stream_of(stream);
@@ -435,6 +456,7 @@ void wait_for(Stream stream, CUevent_st* event) {
 }
 
 void finish(CUevent_st* event) {
+  if (emulator::has_ranks()) return emulator::ranks::finish(event->of_ranks);
   const Lock lock(streams().mutex);
   const std::shared_ptr<Recording> recording = event->recording;
   const std::uint64_t number = recording->asked;
@@ -444,6 +466,7 @@ void finish(CUevent_st* event) {
 }
 
 bool has_happened(CUevent_st* event) {
+  if (emulator::has_ranks()) return emulator::ranks::has_happened(event->of_ranks);
   const Lock lock(streams().mutex);
   if (event->recording->done < event->recording->asked) return false;
   note_wait(event->recording->clock);
@@ -451,6 +474,7 @@ bool has_happened(CUevent_st* event) {
 }
 
 std::chrono::steady_clock::time_point time_of(CUevent_st* event) {
+  if (emulator::has_ranks()) return emulator::ranks::time_of(event->of_ranks);
   return event->recording->time;
 }
 
@@ -669,6 +693,7 @@ CUgraph_st* end_capture(Stream stream) {
 }
 
 CUgraph_st* captured_graph(Stream stream) {
+  if (emulator::has_ranks()) return nullptr;
   const Lock lock(streams().mutex);
   return is_default(stream) ? nullptr : stream_of(stream).graph;
 }

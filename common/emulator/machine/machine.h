@@ -96,10 +96,10 @@ struct Thread {
 
   VectorClock clock;  // what it knows of others, its own CTA first
   // Fences: what a fence has made releasable, and what relaxed reads have seen that a fence will acquire.
-  VectorClock fenced_device, fenced_cta;
-  std::uint64_t fence_where = 0;  // Where::packed of the latest of device scope
-  std::uint32_t fence_time = 0;   // `time` behind it
-  VectorClock seen_device, seen_cta;
+  VectorClock fenced_system, fenced_device, fenced_cta;
+  std::uint64_t fence_where = 0;                   // Where::packed of the latest of device scope
+  std::uint32_t fence_time = 0;                    // `time` behind it
+  VectorClock seen_system, seen_device, seen_cta;  // seen_system: of other ranks
   // For Fence-SC (memory/atomics.h): what comes before some fence.sc before here, and what came before one
   // that a write of a flag followed, which has been read before here. By any thread.
   VectorClock sequential_past, sequential_seen;
@@ -115,6 +115,7 @@ struct Thread {
   std::array<Seen, 4> seen;
   std::uint32_t seen_count = 0;
   bool narrow_atomics = false;  // see AtomicScope
+  bool system_atomics = false;
   // What is known to be over without its writes being visible: an arrival in another CTA that was not
   // released to the cluster. Enough for an asynchronous copy to overwrite what was read, not for reading.
   VectorClock execution;
@@ -296,6 +297,13 @@ struct Grid {
   bool all_started() const { return started >= gangs; }
   std::atomic<std::uint64_t> cancelled_from{~std::uint64_t{0}};  // gangs from here on need not run
 
+  // In a run of several devices (ranks.h).
+  int rank = -1;                // the device; -1: the run has only one
+  std::uint32_t first_key = 0;  // of its CTAs among those of all grids
+  bool is_engine = false;       // a copy
+  VectorClock before;           // what its stream knows of others
+  VectorClock after;            // what its threads have come to know
+
   uint3 cta_id(std::uint64_t linear) const;
   /// Of gang `index`, where a gang is a cluster.
   uint3 first_cta(std::uint64_t index) const;
@@ -366,7 +374,10 @@ class Gang {
   std::vector<Unlaunched>* unlaunched = nullptr;  // clusters that clusterlaunchcontrol may cancel
   std::uint64_t progress = 0;                     // counts whatever may let a spinning thread go on
   std::uint64_t global_stores = 0;                // plain ones, which may
-  bool waits_long = false;                        // it counts in grid.waiting
+  std::uint64_t completions = 0;                  // of operations
+  std::uint64_t yields = 0;
+  std::uint32_t until_turn = 0;  // switches until other ranks may go on (ranks.h)
+  bool waits_long = false;       // it counts in grid.waiting
   StaticShared static_shared{*this};
   GridMeeting grid_meeting;
 
@@ -380,6 +391,8 @@ class Gang {
   [[noreturn]] void fail(std::string rule, std::string text);
   void make_runnable(Thread& thread);
 
+  /// Another rank has failed (ranks.h).
+  bool is_stopped() const { return stopped_; }
   /// Stops the running fiber for good, from inside a signal handler; the report comes from take_fault().
   void abandon();
   /// From an engine's completion, outside every thread: ends the run with this report.
@@ -405,6 +418,7 @@ class Gang {
   std::unique_ptr<Failure> failure_;
   std::exception_ptr exception_;
   bool favour_warps_ = false;
+  bool stopped_ = false;  // another rank has failed
   std::size_t live_ = 0;
   std::uint64_t switches_ = 0;
   std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();

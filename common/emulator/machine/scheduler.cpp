@@ -10,6 +10,7 @@
 #include "emulator/machine/context.h"
 #include "emulator/machine/frames.h"
 #include "emulator/machine/machine.h"
+#include "emulator/machine/ranks.h"
 #include "emulator/machine/watchdog.h"
 #include "emulator/memory/remote_accesses.h"
 #include "emulator/report/causes/causes.h"
@@ -125,7 +126,9 @@ uint3 Grid::cta_id(std::uint64_t linear) const {
 }
 
 Gang::Gang(Worker& worker_, Grid& grid_, std::uint64_t index, const std::vector<std::uint64_t>& members)
-    : worker(worker_), grid(grid_), random(mix(grid_.options.seed, index)) {
+    : worker(worker_),
+      grid(grid_),
+      random(mix(grid_.options.seed, index + (std::uint64_t{grid_.first_key} << 32))) {
   worker.cta_arena.reset();
   const gemm::ptx::Extent& block = grid.shape.block;
   const int thread_count = static_cast<int>(block.count());
@@ -136,7 +139,7 @@ Gang::Gang(Worker& worker_, Grid& grid_, std::uint64_t index, const std::vector<
     cta->gang = this;
     cta->linear = linear;
     cta->id = grid.cta_id(linear);
-    cta->key = cta_key(linear);
+    cta->key = cta_key(grid.first_key + linear);
     cta->thread_count = thread_count;
     cta->index_in_gang = ctas.size();
     const gemm::ptx::Extent& cluster = grid.shape.cluster;
@@ -157,6 +160,7 @@ Gang::Gang(Worker& worker_, Grid& grid_, std::uint64_t index, const std::vector<
       Thread& thread = cta->threads[static_cast<std::size_t>(i)];
       const unsigned u = static_cast<unsigned>(i);
       thread.cta = cta.get();
+      if (!grid.before.empty()) thread.clock = grid.before;
       thread.index = u;
       thread.id = {u % block.x, u / block.x % block.y, u / block.x / block.y};
       thread.fiber = &worker.fibers[fiber++];
@@ -249,6 +253,7 @@ bool Gang::complete_something() {
   std::size_t total = 0;
   for (const auto& engine : engines) total += engine->pending();
   if (total == 0) return false;
+  ++completions;
   std::size_t chosen = random.below(static_cast<std::uint32_t>(total));
   for (const auto& engine : engines) {
     if (chosen < engine->pending()) {
@@ -299,6 +304,10 @@ std::unique_ptr<Failure> Gang::run() {
   if (explore::searching() && explore::current().kind() == explore::Run::Kind::kRecord)
     explore::current().begin_gang(*this);
   while (live_ > 0 && !failure_ && !exception_) {
+    if (grid.rank >= 0 && !ranks::take_turn(*this, failure_)) {
+      stopped_ = true;
+      break;
+    }
     if (++switches_ % kSwitchesPerLook == 0) {
       check_time(std::chrono::duration<double>(std::chrono::steady_clock::now() - began_).count());
     } else if (watch_has_ticked()) {
@@ -332,7 +341,7 @@ std::unique_ptr<Failure> Gang::run() {
   }
   if (explore::searching()) explore::current().end_gang();
   if (grid.options.counters) finish_counters(*this);
-  if (!failure_ && !exception_) remember_arrivers(*this);
+  if (!failure_ && !exception_ && !stopped_) remember_arrivers(*this);
   context = Context{};
   if (exception_) std::rethrow_exception(exception_);
   return std::move(failure_);
@@ -392,6 +401,7 @@ std::uint64_t Gang::shared_fingerprint() const {
 /// do so for ever. (Other threads could change memory only from another OS thread. A wrapper that returns
 /// something that changes by itself, like a clock, would have to count as progress.)
 bool Gang::all_in_circles(Thread& polled) {
+  if (grid.rank >= 0) return false;  // other ranks may change memory (ranks::take_turn)
   if (polled.state != ThreadState::kRunnable || !(grid.gangs == 1 || grid.single_os_thread)) return false;
   if (static_shared.end() != 0 || static_shared.exchanges()) return false;  // not in the fingerprint
   const std::uint64_t changes = progress + global_stores;
@@ -428,12 +438,13 @@ bool Gang::all_in_circles(Thread& polled) {
 void Gang::yield() {
   if (store_is_open) [[unlikely]]
     settle_store();
+  ++yields;
   if (progress != progress_seen_) {
     progress_seen_ = progress;
     spins_ = 0;
-  } else if (++spins_ % kPatience == 0 && spins_ <= kSpinLimit) {
+  } else if (++spins_ % kPatience == 0 && (spins_ <= kSpinLimit || grid.rank >= 0)) {
     starved_ = true;  // threads that poll may wait for what only the engines can bring
-  } else if (spins_ > kSpinLimit) {
+  } else if (spins_ > kSpinLimit && grid.rank < 0) {
     [&]() __attribute__((noinline)) {  // its variables are in a frame of its own
       Failure failure =
           livelock(fmt::format("nothing in memory has changed for {} polls: the threads that can run wait "
@@ -653,7 +664,7 @@ void Gang::stuck() {
                      [](const Thread& thread) { return thread.state == ThreadState::kWaiting; })) {
       continue;
     }
-    report.line("CTA", text(cta->id)).block(places_of_threads(*cta));
+    report.line("CTA", name_cta(*cta)).block(places_of_threads(*cta));
   }
   for (const auto& engine : engines) {
     if (const std::string line = engine->describe(); !line.empty()) report.block(line);

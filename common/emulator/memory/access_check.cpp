@@ -16,6 +16,7 @@
 #include "emulator/machine/gang_notes.h"
 #include "emulator/machine/machine.h"
 #include "emulator/machine/poison.h"
+#include "emulator/machine/ranks.h"
 #include "emulator/memory/atomics.h"
 #include "emulator/memory/faults.h"
 #include "emulator/memory/remote_accesses.h"
@@ -396,14 +397,14 @@ bool explain_overrun(Report& report, const Grid& grid, std::uintptr_t address,
   }
   if (further[0] && further[1]) return false;
   const bool known = further[0] != further[1];
-  const std::string who = known ? fmt::format("CTA {}", text(grid.cta_id(ctas[further[0] ? 1 : 0] - 1)))
+  const std::string who = known ? fmt::format("CTA {}", name_cta(grid, ctas[further[0] ? 1 : 0]))
                                 : std::string("one of the two CTAs");
   report.missing(
       "a bound along N: row {}, column {} is where row {} continues past its end, column {}. The last tile "
       "extends beyond D by {} columns, and {} stores {} of them: store only if the column is below N = {}. "
       "(Alternatively, CTAs {} and {} have the same work tile; each part of D must have one owner)",
       row, column, row - 1, of.n - 1, over, who, known ? "what it has" : "some", of.n,
-      text(grid.cta_id(ctas[0] - 1)), text(grid.cta_id(ctas[1] - 1)));
+      name_cta(grid, ctas[0]), name_cta(grid, ctas[1]));
   return true;
 }
 
@@ -421,7 +422,7 @@ void explain_second_store(Report& report, const Thread& thread, Stamp first, std
     report.missing(
         "two CTAs write the same element, {} and {}: each part of D must have one owner, so a work tile must "
         "go to only one CTA",
-        text(grid.cta_id(other - 1)), text(thread.cta->id));
+        name_cta(grid, other), name_cta(*thread.cta));
   } else if (warpgroup(stamp_thread(first)) != warpgroup(thread.index)) {
     report.missing(
         "warpgroups {} and {} both store this element: their rows in the tile overlap, and as many other "
@@ -496,10 +497,32 @@ std::string flag_advice(const Conflict& conflict, Where where) {
          "atomic store (atomicExch, cuda::atomic_ref or a volatile pointer) is no race";
 }
 
+/// A race on global memory between ranks, or with a copy engine.
+[[noreturn]] void fail_rank_race(Report& report, const Thread& thread, Stamp earlier, int other_rank) {
+  const bool by_engine = thread.cta->gang->grid.is_engine || ranks::is_engine(earlier);
+  const bool is_scope = !by_engine && other_rank >= 0 && explain_rank_scope(report, thread, earlier);
+  if (by_engine) {
+    report.missing(
+        "an event that is recorded after the first of the two (cudaEventRecord) and for which the other's "
+        "stream "
+        "waits (cudaStreamWaitEvent); or a flag that a kernel behind the copy, in the copy's stream, raises");
+    report.rule("a copy engine moves the bytes of a copy in any order, and its copies are ordered by streams",
+                "CUDA C++ Programming Guide, \"Streams\"");
+  } else {
+    report.rule(
+        "ranks run in any order: a rank may access what another rank accesses only after a release and an "
+        "acquire "
+        "of system scope",
+        "PTX ISA, \"Memory Consistency Model: Scope\"");
+  }
+  fail(is_scope ? "scope-too-small" : "global-race", report.str());
+}
+
 [[noreturn]] void fail_race(const char* space, const std::string& name, unsigned bytes, Access access,
                             Where where, const Thread& thread, const Conflict& conflict,
                             std::uintptr_t address) {
-  if (is_agent(conflict.stamp)) {
+  const int rank = ranks::rank_of_other(thread.cta->gang->grid, conflict.stamp);
+  if (is_agent(conflict.stamp) && (rank < 0 || conflict.earlier != Access::kRead)) {
     fail_async_race(space, fmt::format("{} ({} bytes)", name, bytes), address, access, where, thread,
                     conflict.earlier, conflict.stamp, Where::from_packed(conflict.where));
   }
@@ -522,6 +545,8 @@ std::string flag_advice(const Conflict& conflict, Where where) {
     explain_race(report, thread, address, access, where, conflict.earlier, conflict.stamp,
                  Where::from_packed(conflict.where), conflict.held);
   }
+  if (rank >= 0 || grid.is_engine || (grid.rank >= 0 && ranks::is_engine(conflict.stamp)))
+    fail_rank_race(report, thread, conflict.stamp, rank);
   const bool of_warps =
       space[0] == 's' && warp_mates && !both_write && add_other_warps(report, thread, conflict, address);
   const bool one_reads = access == Access::kRead || conflict.earlier == Access::kRead;
@@ -545,7 +570,7 @@ std::string flag_advice(const Conflict& conflict, Where where) {
         "a separate place for what each CTA writes: CTAs {} and {} both write these bytes. Two partial tiles "
         "need separate slots (the slot's number, or the work tile from which it is derived, is the same for "
         "two CTAs){}",
-        text(grid.cta_id(stamp_cta(conflict.stamp) - 1)), text(thread.cta->id), flag_advice(conflict, where));
+        name_cta(grid, stamp_cta(conflict.stamp)), name_cta(*thread.cta), flag_advice(conflict, where));
   } else if (space[0] == 'g' && stamp_cta(conflict.stamp) == thread.cta->key && both_write && !warp_mates) {
     const std::uint32_t one = stamp_thread(conflict.stamp) / kWarpgroupSize;
     const std::uint32_t two = thread.index / kWarpgroupSize;
@@ -558,7 +583,8 @@ std::string flag_advice(const Conflict& conflict, Where where) {
                    "separate bytes for each warpgroup: {} and {} of CTA {} both write these, at {} and at "
                    "{}. "
                    "Either an index does not depend on the warpgroup, or both have taken the same work tile",
-                   one, two, text(thread.cta->id), Where::from_packed(conflict.where).text(), where.text())) +
+                   one, two, name_cta(*thread.cta), Where::from_packed(conflict.where).text(),
+                   where.text())) +
         flag_advice(conflict, where));
   } else if (space[0] == 'g' && stamp_cta(conflict.stamp) == thread.cta->key && one_reads && !warp_mates) {
     const Where earlier = Where::from_packed(conflict.where);
@@ -647,10 +673,9 @@ bool explain_reused_slot(Report& report, const Thread& thread, std::uintptr_t ad
       "a separate slot for each of two results: warpgroup {} of CTA {} wrote these bytes at {}, and {} "
       "overwrote them at {} before CTA {} had read them. Either two partial tiles need separate slots, or "
       "the second must wait until the first has been read",
-      warpgroup(found.before), text(grid.cta_id(stamp_cta(writer) - 1)),
-      Where::from_packed(found.where).text(),
+      warpgroup(found.before), name_cta(grid, stamp_cta(writer)), Where::from_packed(found.where).text(),
       one_warpgroup ? std::string("the same one") : fmt::format("warpgroup {}", warpgroup(writer)),
-      written.text(), text(thread.cta->id));
+      written.text(), name_cta(*thread.cta));
   return true;
 }
 
@@ -1000,6 +1025,47 @@ UnwrittenRead latest_unwritten_read() {
   return unwritten_read;
 }
 
+namespace {
+
+/// An access to memory that has been freed, in a run of several devices.
+[[noreturn]] void fail_gone(const Thread& thread, std::uintptr_t address, unsigned bytes, Access access,
+                            Where where) {
+  fail("peer-gone",
+       Report("{} of {} bytes of memory that has been freed", one(access), bytes)
+           .line("where", where.text())
+           .line("by", name_thread(thread))
+           .line("address", describe_address(address, bytes))
+           .missing("a wait for rank {} before that memory is freed: cudaFree and cudaDeviceReset wait for "
+                    "their own device only",
+                    thread.cta->gang->grid.rank)
+           .rule("a rank's memory must exist for as long as its peers use it",
+                 "CUDA C++ Programming Guide, \"Peer-to-Peer Memory Access\"")
+           .str());
+}
+
+/// An access to memory of another device.
+void check_peer(const Thread& thread, const Buffer& buffer, std::uintptr_t address, unsigned bytes,
+                Access access, Where where) {
+  const int rank = thread.cta->gang->grid.rank;
+  if (has_peer_access(rank, buffer.owner)) return;
+  fail(
+      "peer-access",
+      Report("{} by rank {} of memory of rank {}, which it may not access", one(access), rank, buffer.owner)
+          .line("bytes", "{} ({} bytes)", name_address(address), bytes)
+          .line("where", where.text())
+          .line("by", name_thread(thread))
+          .missing(
+              "cudaDeviceEnablePeerAccess({}, 0) while device {} is current, before the launch. It holds "
+              "for one direction: rank {} needs a call of its own",
+              buffer.owner, rank, buffer.owner)
+          .rule(
+              "a kernel may access memory of another device only after its own device has enabled the access",
+              "CUDA C++ Programming Guide, \"Peer-to-Peer Memory Access\"")
+          .str());
+}
+
+}  // namespace
+
 void check_global(const void* pointer, unsigned bytes, Access access, Where where) {
   constexpr const char* kWhat = "a global memory access";
   // Most accesses do not come here, and whether one does is no step on the thread's way (sync/convergence.h).
@@ -1012,6 +1078,8 @@ void check_global(const void* pointer, unsigned bytes, Access access, Where wher
                         return address < hole.second && address + bytes > hole.first;
                       });
   if (!inside) {
+    if (thread.cta->gang->grid.rank >= 0 && is_freed(address))
+      fail_gone(thread, address, bytes, access, where);
     Report report("{} of {} bytes is out of bounds of global memory", one(access), bytes);
     report.line("where", where.text())
         .line("by", name_thread(thread))
@@ -1035,6 +1103,8 @@ void check_global(const void* pointer, unsigned bytes, Access access, Where wher
              .str());
   }
   const Grid& grid = thread.cta->gang->grid;
+  if (grid.rank >= 0 && buffer->owner >= 0 && buffer->owner != grid.rank && !grid.is_engine) [[unlikely]]
+    check_peer(thread, *buffer, address, bytes, access, where);
   if (grid.overlaps) [[unlikely]]
     check_overlapping_grids(thread, address, bytes, access, where);
   if (access == Access::kRead) {

@@ -17,6 +17,7 @@
 #include "emulator/explore/hooks.h"
 #include "emulator/explore/left_out.h"
 #include "emulator/machine/frames.h"
+#include "emulator/machine/ranks.h"
 #include "emulator/machine/watchdog.h"
 #include "emulator/memory/co_residency.h"
 #include "emulator/memory/device_memory.h"
@@ -33,6 +34,8 @@ namespace emulator {
 struct FlagWord {
   VectorClock device;      // released by fences of device scope
   VectorClock cta;         // released by fences of CTA scope: only the parts of the same CTA count
+  VectorClock system;      // released by fences of system scope: what counts for other ranks
+  int rank = -1;           // in a run of several devices: the one that `device` is about
   VectorClock sequential;  // before a fence.sc that comes before a write of the word
   AtomicWriter writer;
   bool changed = false;  // in this launch
@@ -41,6 +44,9 @@ struct FlagWord {
     Stamp stamp = 0;
     Where where;
     const char* what = "";
+    bool system = false;   // its scope
+    VectorClock released;  // to other ranks
+    Where latest_fence;    // of its thread, wider than a CTA
     bool repeats = false;  // the value that was there
     bool old = false;      // and that is from before the launch
     Stamp first = 0;       // or was stored by this thread
@@ -52,6 +58,7 @@ struct FlagWord {
     Stamp stamp = 0;
     Where where;
     const char* what = "";
+    bool system = false;  // its scope
     std::uint64_t number = 0;
     std::uint64_t value = 0;
     bool old = false;      // the value is from before the launch
@@ -91,7 +98,7 @@ struct FlagWord {
   std::vector<Store> stores;  // and updates: the latest of each thread
   std::vector<Load> loads;
   /// What these were before a store that is not known yet to change the value.
-  VectorClock device_before, cta_before, sequential_before;
+  VectorClock device_before, cta_before, system_before, sequential_before;
 };
 
 /// What the launch before has left in a word.
@@ -209,7 +216,7 @@ std::string changes_text(const FlagWord& flag, const Gang& gang) {
                                   [&](const auto& other) { return other->key == of.cta; });
     const bool returned = cta != gang.ctas.end() && (*cta)->exited == (*cta)->thread_count;
     list += fmt::format("{}CTA {}{} changed it {} time{}, most recently at {} to {}{}",
-                        list.empty() ? "; " : ", ", text(gang.grid.cta_id(of.cta - 1)),
+                        list.empty() ? "; " : ", ", name_cta(gang.grid, of.cta),
                         returned ? " (which has returned)" : "", of.count, of.count == 1 ? "" : "s",
                         of.where.text(), of.value, lowered_text(flag, of));
   }
@@ -288,7 +295,7 @@ std::string uneven_counts(const void* address, const Thread& thread) {
       "arrivals at {}: CTA {}, which waits there, has added to it {} time{}; {}{}. A CTA that leaves for "
       "good must add, at once, one for each time that the others will still wait: the total is the number of "
       "times that the CTA with the most waits arrives (rounded up, not down)",
-      name_address(reinterpret_cast<std::uintptr_t>(address)), text(thread.cta->id), mine->count,
+      name_address(reinterpret_cast<std::uintptr_t>(address)), name_cta(*thread.cta), mine->count,
       mine->count == 1 ? "" : "s", fewer, left);
 }
 
@@ -315,8 +322,8 @@ std::string lowered_before_seen(const void* address, const Thread& thread) {
       "had seen {} (from CTA {}, at {}), before thread {} of the same CTA had seen it. Either all threads "
       "that poll a flag must meet before one of them lowers it, or one thread polls and lowers it and a "
       "barrier lets the others proceed",
-      name_address(reinterpret_cast<std::uintptr_t>(address)), text(thread.cta->id), lowered->value,
-      lowered->where.text(), lowered->before, text(gang.grid.cta_id(raised->cta - 1)), raised->where.text(),
+      name_address(reinterpret_cast<std::uintptr_t>(address)), name_cta(*thread.cta), lowered->value,
+      lowered->where.text(), lowered->before, name_cta(gang.grid, raised->cta), raised->where.text(),
       text(thread.id));
 }
 
@@ -434,7 +441,7 @@ std::string written_neighbours(const void* address, const Thread& thread) {
                         name_address(keys[i]),
                         (static_cast<std::int64_t>(keys[i]) - static_cast<std::int64_t>(polled)) /
                             static_cast<std::int64_t>(bytes),
-                        text(grid.cta_id(changes.cta - 1)), changes.where.text());
+                        name_cta(grid, changes.cta), changes.where.text());
   }
   const auto [lowest, highest] = std::minmax_element(keys.begin(), keys.end());
   std::string outside;
@@ -461,7 +468,11 @@ void fence(Scope scope, const char* what, Where where, FenceOrder order) {
   if (is_left_out(what, where)) return;
   if (context.counters) count_instruction(what, where, 0, 1);
   // Acquire what relaxed atomics have seen.
-  if (scope == Scope::kDevice) {
+  if (scope == Scope::kSystem) {
+    thread.clock.join(thread.seen_system);
+    thread.seen_system.clear();
+  }
+  if (scope != Scope::kCta) {
     thread.clock.join(thread.seen_device);
     thread.clock.join_only(thread.cta->key, thread.seen_cta);
     thread.seen_device.clear();
@@ -477,12 +488,13 @@ void fence(Scope scope, const char* what, Where where, FenceOrder order) {
   // What a later relaxed atomic releases.
   SyncObject snapshot;
   thread.release_into(snapshot);
-  if (scope == Scope::kDevice) {
+  if (scope == Scope::kSystem && thread.cta->gang->grid.rank >= 0) thread.fenced_system = snapshot.clock;
+  if (scope != Scope::kCta) {
     thread.fenced_device = snapshot.clock;
     if (order == FenceOrder::kSequential) thread.sequential_past.join(snapshot.clock);
   }
   thread.fenced_cta = std::move(snapshot.clock);
-  if (scope == Scope::kDevice) {
+  if (scope != Scope::kCta) {
     thread.fence_where = where.packed();
     thread.fence_time = thread.time;
   }
@@ -542,7 +554,15 @@ AtomicAccess::AtomicAccess(const void* address, unsigned bytes, const char* what
       }
       if (kind != AtomicKind::kLoad) note_atomic_write(thread);
     }
+    const int rank = thread.cta->gang->grid.rank;
+    if (kind != AtomicKind::kLoad && std::exchange(flag.rank, rank) != rank) {
+      // What the other rank has told its own threads means nothing to these.
+      flag.device.clear();
+      flag.sequential.clear();
+    }
+    const bool of_rank = flag.rank == rank;
     if (kind == AtomicKind::kStore) {
+      flag.system_before = std::exchange(flag.system, {});
       flag.device_before = std::exchange(flag.device, {});
       flag.cta_before = std::exchange(flag.cta, {});
       flag.sequential_before = flag.sequential;  // later writes in coherence order count as well
@@ -550,6 +570,7 @@ AtomicAccess::AtomicAccess(const void* address, unsigned bytes, const char* what
     flag_ = &flag;
     where_ = where;
     check_scope(what, kind);
+    if (rank >= 0) check_ranks(what, kind);
     flag.found = word_at(address, bytes);
     flag.updates = kind == AtomicKind::kUpdate;
     if (kind != AtomicKind::kStore) {
@@ -558,6 +579,10 @@ AtomicAccess::AtomicAccess(const void* address, unsigned bytes, const char* what
     if (kind != AtomicKind::kLoad && !thread.fenced_device.empty()) {
       flag.device.join(thread.fenced_device);
       flag.device.unshare();
+    }
+    if (kind != AtomicKind::kLoad && !thread.fenced_system.empty() && rank >= 0) {
+      flag.system.join(thread.fenced_system);
+      flag.system.unshare();
     }
     if (kind != AtomicKind::kLoad && !thread.fenced_cta.empty()) {
       flag.cta.join_only(thread.cta->key, thread.fenced_cta);
@@ -569,11 +594,24 @@ AtomicAccess::AtomicAccess(const void* address, unsigned bytes, const char* what
     }
     if (kind == AtomicKind::kLoad) {
       FlagWord::Load& load = entry_of(flag.loads, thread.stamp());
-      load = {.stamp = thread.stamp(), .where = where, .what = what, .number = ++loads_so_far};
+      load = {.stamp = thread.stamp(),
+              .where = where,
+              .what = what,
+              .system = thread.system_atomics,
+              .number = ++loads_so_far};
     } else {
       FlagWord::Store& store = entry_of(flag.stores, thread.stamp());
-      store = {.stamp = thread.stamp(), .where = where, .what = what, .device = thread.fenced_device};
+      store = {.stamp = thread.stamp(),
+               .where = where,
+               .what = what,
+               .system = thread.system_atomics,
+               .latest_fence = Where::from_packed(thread.fence_where),
+               .device = thread.fenced_device};
       store.device.unshare();
+      if (rank >= 0) {
+        store.released = thread.fenced_system;
+        store.released.unshare();
+      }
       if (thread.fence_time != 0 && thread.fence_time != thread.time) {  // it has met others since
         store.fence = Where::from_packed(thread.fence_where);
         store.knew = thread.clock;
@@ -585,6 +623,7 @@ AtomicAccess::AtomicAccess(const void* address, unsigned bytes, const char* what
         load = {.stamp = thread.stamp(),
                 .where = where,
                 .what = what,
+                .system = thread.system_atomics,
                 .number = ++loads_so_far,
                 .value = flag.found,
                 .old = !flag.changed,
@@ -593,11 +632,15 @@ AtomicAccess::AtomicAccess(const void* address, unsigned bytes, const char* what
       }
     }
     if (kind == AtomicKind::kStore) return;
-    if (!flag.sequential.empty()) {
+    if (!flag.system.empty()) {
+      thread.seen_system.join(flag.system);
+      thread.seen_system.unshare();
+    }
+    if (!flag.sequential.empty() && of_rank) {
       thread.sequential_seen.join(flag.sequential);
       thread.sequential_seen.unshare();
     }
-    if (!flag.device.empty()) {
+    if (!flag.device.empty() && of_rank) {
       thread.seen_device.join(flag.device);
       thread.seen_device.unshare();
     }
@@ -611,6 +654,49 @@ AtomicAccess::AtomicAccess(const void* address, unsigned bytes, const char* what
       remember_writer(true);
   };
   begin();
+}
+
+/// Of two ranks' atomics on one word, both must have the system's scope.
+void AtomicAccess::check_ranks(const char* what, AtomicKind kind) {
+  const Thread& thread = running_thread();
+  const FlagWord& flag = *flag_;
+  const int rank = thread.cta->gang->grid.rank;
+  const bool writes = kind != AtomicKind::kLoad;
+  struct Other {
+    Stamp stamp = 0;
+    Where where;
+    const char* what = "";
+    bool system = false;
+  } other;
+  const auto look = [&](const auto& access, bool other_writes) {
+    if (other.stamp != 0 || (thread.system_atomics && access.system) || !(writes || other_writes) ||
+        ranks::rank_of(stamp_cta(access.stamp)) == rank || thread.clock.covers(access.stamp))
+      return;
+    other = {access.stamp, access.where, access.what, access.system};
+  };
+  for (const FlagWord::Store& store : flag.stores) look(store, true);
+  for (const FlagWord::Load& load : flag.loads) look(load, load.updates);
+  if (other.stamp == 0) return;
+  const Grid& grid = thread.cta->gang->grid;
+  std::string narrow;
+  if (!other.system) narrow = fmt::format("{} at {}", other.what, other.where.text());
+  if (!thread.system_atomics)
+    narrow += fmt::format("{}{} at {}", narrow.empty() ? "" : " and for ", what, where_.text());
+  const std::string report =
+      Report("scope too small: rank {} and rank {} use a word, and not both with the system's scope", rank,
+             ranks::rank_of(stamp_cta(other.stamp)))
+          .line("bytes", "{} ({} bytes)", name_address(reinterpret_cast<std::uintptr_t>(flag.address)),
+                flag.bytes)
+          .line("one", "{} at {} by {}", other.what, other.where.text(), name_thread(grid, other.stamp))
+          .line("other", "{} at {} by {}", what, where_.text(), name_thread(thread))
+          .missing("system scope for {}: .sys, thread_scope_system, or the function with _system", narrow)
+          .rule(
+              "an atomic of gpu scope is one for the threads of its own GPU only; for another GPU it neither "
+              "orders anything nor has to become visible",
+              "PTX ISA, \"Memory Consistency Model: Scope\", \"Morally strong operations\"")
+          .str();
+  std::exchange(shard_, nullptr)->mutex.unlock();
+  fail("scope-too-small", report);
 }
 
 /// An atomic of CTA scope is one for its own CTA only: to others it is a plain access.
@@ -695,6 +781,7 @@ void AtomicAccess::changed() {
 
 void AtomicAccess::repeated(std::uint64_t value) {
   flag_->device.meet(flag_->device_before);
+  flag_->system.meet(flag_->system_before);
   flag_->cta.meet(flag_->cta_before);
   flag_->sequential = std::move(flag_->sequential_before);
   FlagWord::Store& store = entry_of(flag_->stores, running_thread().stamp());
@@ -834,7 +921,7 @@ void explain_lost_update(Report& report, const Grid& grid, Stamp one, Stamp othe
       "an atomic at {} (atomicAdd, for example), because a thread reads these bytes there and stores an "
       "updated value, as += does: CTAs {} and {} both do so, and one of the two updates may be lost. "
       "Alternatively, a flag that makes one CTA wait until the other has finished",
-      where.text(), text(grid.cta_id(stamp_cta(one) - 1)), text(grid.cta_id(stamp_cta(other) - 1)));
+      where.text(), name_cta(grid, stamp_cta(one)), name_cta(grid, stamp_cta(other)));
 }
 
 /// Where a thread of the launch has acquired a word of global memory, first of all one of the reader's CTA.
@@ -853,7 +940,7 @@ std::optional<FlagWord::Load> acquire_in_launch(std::uint64_t launch, Stamp read
 }
 
 void explain_no_flag(Report& report, const Grid& grid, Stamp reader, Stamp writer) {
-  const auto cta = [&](Stamp stamp) { return text(grid.cta_id(stamp_cta(stamp) - 1)); };
+  const auto cta = [&](Stamp stamp) { return name_cta(grid, stamp_cta(stamp)); };
   const std::optional<FlagWord::Load> other = acquire_in_launch(grid.launch, reader);
   const std::string by_another = other ? fmt::format(" (as {} waits at {} for its warpgroup)",
                                                      name_thread(grid, other->stamp), other->where.text())
@@ -910,7 +997,7 @@ bool explain_low_count(Report& report, const Grid& grid, Stamp reader, Stamp wri
       !std::all_of(changes.begin(), changes.end(), [&](const FlagWord::Changes& of) { return of.added; }) ||
       !warpgroup_counts(grid.launch, changes.back().where, stamp_thread(writer) / 128))
     return false;
-  const auto cta = [&](std::uint32_t key) { return text(grid.cta_id(key - 1)); };
+  const auto cta = [&](std::uint32_t key) { return name_cta(grid, key); };
   std::string by;
   std::uint32_t times = 0;
   for (const FlagWord::Changes& of : changes) {
@@ -951,8 +1038,8 @@ bool explain_overwritten_slot(Report& report, const Thread& thread, Where where,
       thread.clock.covers(passed->load.stamp))
     return false;
   const FlagWord::Load& load = passed->load;
-  const std::string own = text(thread.cta->id);
-  const std::string other = text(grid.cta_id(stamp_cta(reader) - 1));
+  const std::string own = name_cta(*thread.cta);
+  const std::string other = name_cta(grid, stamp_cta(reader));
   report.line("before", "written at {} by {}, in this launch", held_where.text(), name_thread(grid, held));
   report.line("flag", "{}: {} raised it at {} after that, and {} read {} from it at {}",
               name_address(passed->address), name_thread(grid, passed->store->stamp),
@@ -962,6 +1049,30 @@ bool explain_overwritten_slot(Report& report, const Thread& thread, Where where,
       "and overwrites it with another, at {}, before CTA {} has signalled that it has read the first. Either "
       "a CTA's two partial tiles need separate slots, or the second must wait until the first has been read",
       own, other, where.text(), other);
+  return true;
+}
+
+bool explain_rank_scope(Report& report, const Thread& thread, Stamp earlier) {
+  const Gang& gang = *thread.cta->gang;
+  std::optional<PassedFlag> passed = passed_flag(gang.grid.launch, thread.stamp(), earlier);
+  if (!passed || !passed->store) return false;
+  const FlagWord::Store& store = *passed->store;
+  const FlagWord::Load& load = passed->load;
+  const bool released = store.released.covers(earlier);
+  const Thread* const loader = thread_of(gang, load.stamp);
+  const bool fenced = loader != nullptr && loader->fence_time > stamp_time(load.stamp);
+  const bool unseen = released && fenced && loader->seen_system.covers(earlier);
+  if (!unseen && (released || !store.device.covers(earlier))) return false;
+  report.line("flag", "{}: {} raised it with {} at {}, and {} read {} from it with {} at {}",
+              name_address(passed->address), name_thread(gang.grid, store.stamp), store.what,
+              store.where.text(), name_thread(gang.grid, load.stamp), load.value, load.what,
+              load.where.text());
+  report.missing(
+      "system scope for the fence at {} (fence.acq_rel.sys, __threadfence_system): the scope of the flag's "
+      "own "
+      "{} does not help a fence of gpu scope",
+      unseen ? Where::from_packed(loader->fence_where).text() : store.latest_fence.text(),
+      unseen ? "load" : "store");
   return true;
 }
 
@@ -1050,10 +1161,10 @@ bool explain_flag(Report& report, const Thread& thread, Where where, Stamp earli
   const FlagWord::Store& store = *passed->store;
   report.line("raised", "by {} at {}: {}", name_thread(grid, store.stamp), store.where.text(), store.what);
   if (store.device.empty()) {
-    report.missing(
-        "a release: {} at {} does not order earlier accesses; use st_release_gpu, or a __threadfence() "
-        "before it",
-        store.what, store.where.text());
+    report.missing("a release: {} at {} does not order earlier accesses; use {} before it", store.what,
+                   store.where.text(),
+                   grid.rank >= 0 ? "st_release_sys, or a __threadfence_system()"
+                                  : "st_release_gpu, or a __threadfence()");
     return true;
   }
   if (!store.device.covers(earlier) && store.knew.covers(earlier)) {
@@ -1091,10 +1202,10 @@ bool explain_flag(Report& report, const Thread& thread, Where where, Stamp earli
     return true;
   }
   if (loader != nullptr && !loader->clock.covers(earlier)) {
-    report.missing(
-        "an acquire: {} at {} does not order later accesses; use ld_acquire_gpu, or a __threadfence() after "
-        "it",
-        load.what, load.where.text());
+    report.missing("an acquire: {} at {} does not order later accesses; use {} after it", load.what,
+                   load.where.text(),
+                   grid.rank >= 0 ? "ld_acquire_sys, or a __threadfence_system()"
+                                  : "ld_acquire_gpu, or a __threadfence()");
     return true;
   }
   if (loader != &thread) {

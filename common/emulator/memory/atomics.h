@@ -15,7 +15,8 @@
 
 namespace emulator {
 
-enum class Scope { kCta, kDevice };
+/// Where there is one device, the system is no more.
+enum class Scope { kCta, kDevice, kSystem };
 
 /// fence.acq_rel and fence.sc. __threadfence() is fence.sc.
 enum class FenceOrder { kAcquireRelease, kSequential };
@@ -51,6 +52,10 @@ class Report;
 bool explain_flag(Report& report, const Thread& thread, Where where, Stamp earlier, Where earlier_where,
                   Access earlier_access, Access access);
 
+/// For a race between ranks: the fence that would order them if its scope were the system. False where there
+/// is none.
+bool explain_rank_scope(Report& report, const Thread& thread, Stamp earlier);
+
 /// `thread` writes what `reader`, of another CTA, has read, and `held`, of the CTA of `thread`, had written:
 /// whether that is a second result in the slot of a first one. False where that is not known.
 bool explain_overwritten_slot(Report& report, const Thread& thread, Where where, Stamp reader, Stamp held,
@@ -59,14 +64,16 @@ bool explain_overwritten_slot(Report& report, const Thread& thread, Where where,
 /// The thread's atomics are of this scope for as long as the object lives.
 class AtomicScope {
  public:
-  explicit AtomicScope(Scope scope) { set(scope == Scope::kCta); }
-  ~AtomicScope() { set(false); }
+  explicit AtomicScope(Scope scope) { set(scope); }
+  ~AtomicScope() { set(Scope::kDevice); }
   AtomicScope(const AtomicScope&) = delete;
   AtomicScope& operator=(const AtomicScope&) = delete;
 
  private:
-  static void set(bool narrow) {
-    if (context.thread) running_thread().narrow_atomics = narrow;
+  static void set(Scope scope) {
+    if (!context.thread) return;
+    running_thread().narrow_atomics = scope == Scope::kCta;
+    running_thread().system_atomics = scope == Scope::kSystem;
   }
 };
 
@@ -90,6 +97,7 @@ class AtomicAccess {
   void check_relaxed_order();
   void remember_writer(bool by_update);
   void check_scope(const char* what, AtomicKind kind);
+  void check_ranks(const char* what, AtomicKind kind);
   struct Shard* shard_ = nullptr;
   struct FlagWord* flag_ = nullptr;
   Where where_;

@@ -105,7 +105,8 @@ bool waits_for_what_has_not_started(Questions& last, const Thread& thread, bool 
 }  // namespace
 
 bool watches_co_residency(const Grid& grid) {
-  return !grid.shape.co_resident && grid.gangs > 1 && course_rule_on(CourseRule::kCoResidency);
+  return grid.rank < 0 && !grid.shape.co_resident && grid.gangs > 1 &&
+         course_rule_on(CourseRule::kCoResidency);
 }
 
 void note_atomic_write(const Thread& thread) {
@@ -170,7 +171,7 @@ std::string note_question(const Thread& thread, const void* address, const char*
   // Another CTA has put there what the thread does not want, so that one runs: the holder of a lock.
   if (before.from != 0 && !is_mate(stamp_cta(before.from))) return {};
   if (had_started(grid.launch, cta, before.since)) return {};
-  const std::string other = text(grid.cta_id(cta - 1));
+  const std::string other = name_cta(grid, cta);
   return Report("a CTA waits for another CTA of the grid, but the launch is not cooperative")
       .line("word", "{}: it held {} until CTA {} changed it to {}",
             name_address(reinterpret_cast<std::uintptr_t>(address)), before.value, other, value)

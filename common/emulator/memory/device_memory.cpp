@@ -10,6 +10,7 @@
 #include <memory>
 #include <mutex>
 
+#include "emulator/machine/ranks.h"
 #include "emulator/memory/faults.h"
 #include "emulator/memory/pages.h"
 #include "emulator/report/symbols.h"
@@ -149,6 +150,7 @@ void* allocate_buffer(std::size_t bytes, std::string_view name) {
   buffer->allocation_bytes = bytes;
   buffer->begin = buffer->allocation_begin;
   buffer->bytes = bytes;
+  if (has_ranks()) buffer->owner = current_device();
   buffer->name = name.empty() ? "(unnamed)" : std::string(name);
   buffer->written = std::vector<std::atomic<std::uint8_t>>((bytes + 7) / 8);
   if (!make_accessible(reinterpret_cast<void*>(buffer->data_begin), data)) {

@@ -34,6 +34,7 @@ struct Buffer {
   std::vector<std::atomic<std::uint8_t>> written;  // a bit per byte of the allocation
   bool all_written = false;
   std::atomic<bool> device_written{false};
+  int owner = -1;  // in a run of several devices: whose memory it is; -1: the host's, or there is one device
   bool is_of_both = false;  // managed or pinned: host code may touch it as well
   LineTable lines;          // from allocation_begin rounded down to 16; made by the first device write
   std::atomic<bool> has_lines{false};

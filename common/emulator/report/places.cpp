@@ -72,7 +72,7 @@ std::string place_with_callers(const std::vector<std::string>& lines) {
 
 std::string Where::text() const {
   if (packed_ == 0 || !file()) return "(unknown place)";
-  if (line() != 0) return short_place(file(), line());
+  if (line() != 0) return *file() == '(' ? std::string(file()) : short_place(file(), line());
   const std::string place = place_with_callers(known_lines(reinterpret_cast<std::uintptr_t>(file())));
   return place.empty() ? "(unknown place)" : place;
 }

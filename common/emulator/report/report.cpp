@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "emulator/async/hopper.h"
+#include "emulator/machine/ranks.h"
 #include "emulator/machine/watchdog.h"
 
 namespace emulator {
@@ -14,9 +15,19 @@ std::string text(const uint3& id) {
   return fmt::format("({},{},{})", id.x, id.y, id.z);
 }
 
+std::string name_cta(const Grid& grid, std::uint32_t key) {
+  return grid.rank >= 0 ? ranks::name_cta(key) : text(grid.cta_id(key - 1));
+}
+
+std::string name_cta(const Cta& cta) {
+  const int rank = cta.gang->grid.rank;
+  return text(cta.id) + (rank >= 0 ? fmt::format(" of rank {}", rank) : std::string());
+}
+
 std::string name_thread(const Thread& thread) {
+  if (thread.cta->gang->grid.is_engine) return ranks::name_thread(thread.stamp());
   std::string name = fmt::format("thread {} (warp {}, lane {}) of CTA {}", text(thread.id), thread.warp(),
-                                 thread.lane(), text(thread.cta->id));
+                                 thread.lane(), name_cta(*thread.cta));
   if (const HopperEngine* engine = thread.cta->gang->hopper) {
     const std::string activity = text(engine->thread(thread).activity);
     if (!activity.empty()) name += ", after its wait as " + activity;
@@ -25,11 +36,12 @@ std::string name_thread(const Thread& thread) {
 }
 
 std::string name_thread(const Grid& grid, Stamp stamp) {
+  if (grid.rank >= 0) return ranks::name_thread(stamp);
   const std::uint32_t index = stamp_thread(stamp);
   const gemm::ptx::Extent& block = grid.shape.block;
   const uint3 id{index % block.x, index / block.x % block.y, index / block.x / block.y};
   return fmt::format("thread {} (warp {}, lane {}) of CTA {}", text(id), index / 32, index % 32,
-                     text(grid.cta_id(stamp_cta(stamp) - 1)));
+                     name_cta(grid, stamp_cta(stamp)));
 }
 
 std::string ranges(const std::string& noun, const std::vector<std::uint32_t>& numbers) {

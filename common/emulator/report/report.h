@@ -21,6 +21,9 @@ std::string name_thread(const Thread& thread);
 std::string name_thread(const Grid& grid, Stamp stamp);
 /// "(1,0,0)".
 std::string text(const uint3& id);
+/// The CTA with this key; in a run of several devices "(1,0,0) of rank 1".
+std::string name_cta(const Grid& grid, std::uint32_t key);
+std::string name_cta(const Cta& cta);
 /// "threads 0-31, 64-95" from sorted numbers; `noun` is singular.
 std::string ranges(const std::string& noun, const std::vector<std::uint32_t>& numbers);
 /// Where the CTA's threads are, one line for each group that waits at the same place; with `polls`, also what

@@ -90,7 +90,7 @@ void put_aside(PastGrid& past) {
 std::string name_past(const PastGrid& past, const PastAccess& access) {
   if (is_agent(access.stamp)) {
     const std::uint32_t key = stamp_cta(access.stamp) & (kAgentKey - 1);
-    return fmt::format("a copy of CTA {}", text(past.grid->cta_id(key - 1)));
+    return fmt::format("a copy of CTA {}", name_cta(*past.grid, key));
   }
   return name_thread(*past.grid, access.stamp);
 }

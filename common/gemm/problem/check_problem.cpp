@@ -110,6 +110,13 @@ std::string violated_weight_rule(const Shape& shape, int group) {
   return "";
 }
 
+std::string violated_quantised_rule(const Shape& shape, const Types& types) {
+  constexpr int kVector = 32;  // elements in 16 bytes
+  if (!types.quantise_d() || shape.n % kVector == 0) return "";
+  return "D has two elements in a byte, and N is " + std::to_string(shape.n) +
+         ": N must be a multiple of 32, so that a row of D is whole vectors of 16 bytes and whole blocks";
+}
+
 namespace {
 
 /// Throws std::invalid_argument where the auxiliary tensor is not what its epilogue needs.
@@ -290,7 +297,8 @@ void check_types(const Variant& variant, const Types& types) {
 void check_scales(const Problem& problem) {
   if (problem.types.have_scale_pieces()) {
     for (const auto& [operand, scales] :
-         {std::tuple{"A", problem.mx_scales_a}, std::tuple{"B", problem.mx_scales_b}}) {
+         {std::tuple{"A", problem.mx_scales_a}, std::tuple{"B", problem.mx_scales_b},
+          std::tuple{"D", problem.types.quantise_d() ? problem.mx_scales_d : problem.mx_scales_b}}) {
       const std::string of = std::string("the scales of ") + operand;
       if (scales == nullptr) throw std::invalid_argument(of + " have the address null");
       const std::uintptr_t past = reinterpret_cast<std::uintptr_t>(scales) % 16;
@@ -330,6 +338,8 @@ Launcher prepare(const Variant& variant, const Problem& problem) {
   check_auxiliary(problem);
   check_types(variant, problem.types);
   check_scales(problem);
+  const std::string quantised_rule = violated_quantised_rule(problem.shape, problem.types);
+  if (!quantised_rule.empty()) throw std::invalid_argument(quantised_rule);
   check_weights(problem);
   check_groups(variant, problem);
   check_reduction(problem, variant.tile);

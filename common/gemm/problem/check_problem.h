@@ -28,6 +28,9 @@ std::string violated_capacity_rule(const std::vector<GroupRows>& groups, int cap
 /// "", or what is wrong with the size of weights [N][K] that have a scale for every `group` elements of K.
 std::string violated_weight_rule(const Shape& shape, int group);
 
+/// "", or what is wrong with N where D is quantised.
+std::string violated_quantised_rule(const Shape& shape, const Types& types);
+
 /// Throws std::invalid_argument where operands have other types than the variant's, or lie another way round.
 void check_types(const Variant& variant, const Types& types);
 

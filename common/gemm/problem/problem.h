@@ -132,6 +132,9 @@ struct Problem : Gemm {
   // and must not be NaN; those of rows that do not exist may be anything. With kNv also `scales` counts.
   const std::uint8_t* mx_scales_a = nullptr;
   const std::uint8_t* mx_scales_b = nullptr;
+  // Where D is e2m1: what the quantiser writes, a ue4m3 for each row of D and each 16 of its columns, in the
+  // same layout, so that D can be A of the next product. Those of rows and blocks that D does not have are 0.
+  std::uint8_t* mx_scales_d = nullptr;
 
   // Of weights: b holds them packed (weights.h), each is multiplied by the scale of its row and of its group
   // of types.group elements of K, and there are no other scales.

@@ -9,6 +9,7 @@
 
 #include "gemm/problem/gemm.h"
 #include "gemm/problem/problem.h"
+#include "gemm/problem/ranks.h"
 #include "ptx/launch_shape.h"
 
 namespace gemm {
@@ -57,9 +58,10 @@ using Launcher = std::function<void(ptx::Stream)>;
 
 /// What a variant that chooses by shape has chosen.
 struct Choice {
-  std::string variant;  // the name of another one of the step
-  std::string why;      // a sentence or two
-  double host_us = 0;   // processor time that choosing took
+  std::string variant;                   // the name of another one of the step
+  std::string why;                       // a sentence or two
+  double host_us = 0;                    // processor time that choosing took
+  std::vector<std::string> promising{};  // it and the next ones that a model would take; empty: no model
 };
 
 /// In which form a variant takes rows in groups.
@@ -88,6 +90,8 @@ struct Variant {
   Types types{};                             // of the operands and of D
   GroupForm groups = GroupForm::kNone;
   int layers = 0;  // of a chain of launches, each of which computes as many columns of D; 0: none
+  std::function<RankLauncher(const PeerCopy&)> prepare_ranks{};  // instead of prepare: needs several GPUs
+  bool by_copy_engine = false;                                   // of prepare_ranks: no SM copies
 
   bool takes_groups() const { return groups != GroupForm::kNone; }
   bool takes_placed_groups() const {
@@ -100,12 +104,13 @@ inline bool needs_whole_rows(const Variant& variant) {
   return variant.epilogues.reduction == Reduction::kTopKSoftmax;
 }
 /// The shape, or where a row of D must lie in one tile, that of its last column of tiles. Where D's elements
-/// are bytes, N is rounded up to what TMA takes.
+/// are bytes or less, N is rounded up to what TMA takes.
 inline Shape fitting_shape(const Variant& variant, Shape shape) {
   if (needs_whole_rows(variant) && shape.n > variant.tile.n)
     shape.n = shape.n % variant.tile.n == 0 ? variant.tile.n : shape.n % variant.tile.n;
-  constexpr int kVector = 16;  // bytes; a row of D is whole ones
-  if (bytes_of(variant.types.d) == 1) shape.n = ceil_div(shape.n, kVector) * kVector;
+  constexpr int kVectorBits = 128;  // a row of D is whole ones
+  if (const int bits = bits_of(variant.types.d); bits <= 8)
+    shape.n = ceil_div(shape.n, kVectorBits / bits) * (kVectorBits / bits);
   return shape;
 }
 
@@ -123,6 +128,9 @@ struct Step {
   Contract contract;
   Epilogue epilogue;              // that it computes unless another one is asked for
   std::vector<Variant> variants;  // the first is the default
+
+  /// Whether it is about several GPUs. It has no product of its own, and no place in a comparison.
+  bool takes_ranks() const { return !variants.empty() && variants.front().prepare_ranks != nullptr; }
 };
 
 /// The step that a folder's kernel.cuh defines. One that was copied and still has the name of another would

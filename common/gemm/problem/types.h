@@ -173,6 +173,8 @@ struct Types {
   constexpr bool has_weights() const { return group > 0; }
   constexpr bool are_k_major() const { return major_a == Major::kK && major_b == Major::kK; }
   constexpr bool have_blocks() const { return scaling == Scaling::kBlocks; }
+  /// Whether the elements of D are e2m1, and 16 neighbours in a row share a ue4m3.
+  constexpr bool quantise_d() const { return d == Type::kE2m1; }
   constexpr bool are_mx() const { return scaling == Scaling::kMx; }
   constexpr bool are_nv() const { return scaling == Scaling::kNv; }
   /// Whether rows of both operands have scales that the tensor cores apply.

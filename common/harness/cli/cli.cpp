@@ -13,6 +13,7 @@
 #include "harness/cli/describe.h"
 #include "harness/cli/execute.h"
 #include "harness/cli/program.h"
+#include "harness/cli/ranks.h"
 #include "harness/cli/selection.h"
 #include "harness/cli/steps.h"
 #include "harness/record/population.h"
@@ -84,7 +85,11 @@ std::vector<gemm::Shape> random_shapes(const Selection& selection, Options& opti
   if (!selection.shapes.empty())
     throw Error(fmt::format("--population has its own shapes: leave out {}, or leave out --population",
                             to_string(selection.shapes.front())));
-  if (!options.suite.empty()) throw Error("--population does not go with --suite: leave one of them out");
+  if (!options.suite.empty() && options.suite != kGrid)
+    throw Error("--population goes with --suite grid, or with no suite: leave one of them out");
+  if (options.suite == kGrid && options.population > kGridShapes)
+    throw Error(
+        fmt::format("--population {} is too many: the grid has {} shapes", options.population, kGridShapes));
   for (const char* flag : {"--mode", "--inject-faults", "--counters", "--check", "--autotune"}) {
     if (app.get_option(flag)->count() > 0)
       throw Error(fmt::format(
@@ -94,7 +99,8 @@ std::vector<gemm::Shape> random_shapes(const Selection& selection, Options& opti
     throw Error("--population races the variant 'auto' of one step that has one: 22_peak");
   if (app.get_option("--seconds")->count() == 0) options.seconds = kPopulationSeconds;
   options.time = !options.budget;
-  return population_shapes(options.population, options.seed);
+  return options.suite == kGrid ? grid_shapes(options.population, options.seed)
+                                : population_shapes(options.population, options.seed);
 }
 
 /// The steps that were named, each once; all of them when none was.
@@ -118,10 +124,12 @@ int run_comparison(int argc, char** argv, const std::vector<const gemm::Step*>& 
     app.add_option("--suite", options.suite,
                    "Time a fixed set of public shapes, by default with the last two steps of the main "
                    "ladder: 'public' (twelve in burst mode and two in sustained mode) or 'deepgemm' (the 18 "
-                   "of DeepGEMM's table); a shape takes 6 seconds, or 12 in sustained mode")
+                   "of DeepGEMM's table); a shape takes 6 seconds, or 12 in sustained mode. 'grid' is a "
+                   "population of the 1000 shapes whose M, N and K are of 64, 128 and so on to 16384: "
+                   "--population says how many, --json FILE goes on where FILE ends")
         ->expected(0, 1)
         ->default_str("public")
-        ->check(CLI::IsMember({"public", "deepgemm"}));
+        ->check(CLI::IsMember({"public", "deepgemm", kGrid}));
     app.add_option("--population", options.population,
                    "Time this many random legal shapes, drawn with --seed: the variant 'auto' of the main "
                    "ladder's last step races its fastest variants (all are screened first) and cuBLASLt; a "
@@ -133,11 +141,12 @@ int run_comparison(int argc, char** argv, const std::vector<const gemm::Step*>& 
     Selection selection = select_words(steps, options.positional);
     if (options.list || options.describe)
       return show_steps(steps_of(selection, steps), selection.shapes, options);
+    if (options.suite == kGrid && options.population == 0) options.population = kGridShapes;
     if (options.population > 0) {
       if (selection.entries.empty()) selection.entries = {last_two(steps).back()};
       selection.shapes = random_shapes(selection, options, app);
     }
-    if (app.get_option("--suite")->count() > 0) {
+    if (app.get_option("--suite")->count() > 0 && options.suite != kGrid) {
       if (options.suite.empty()) options.suite = "public";
       if (selection.entries.empty()) selection.entries = last_two(steps);
       selection.shapes = suite_shapes(selection.shapes, options, app);
@@ -151,7 +160,9 @@ int run_comparison(int argc, char** argv, const std::vector<const gemm::Step*>& 
 }  // namespace
 
 int run(int argc, char** argv, const std::vector<const gemm::Step*>& steps) {
-  return steps.size() == 1 ? run_step(argc, argv, *steps.front()) : run_comparison(argc, argv, steps);
+  if (steps.size() > 1) return run_comparison(argc, argv, steps);
+  const gemm::Step& step = *steps.front();
+  return step.takes_ranks() ? run_rank_step(argc, argv, step) : run_step(argc, argv, step);
 }
 
 int run_steps(int argc, char** argv, const gemm::Step& (*const accessors[])(), unsigned long count) {

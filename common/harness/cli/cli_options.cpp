@@ -162,8 +162,10 @@ void add_options(CLI::App& app, Options& options) {
           "Time budget for each shape and mode; with --explore, of the search (there 300 by default)")
       ->capture_default_str()
       ->check(seconds_problem);
-  timing->add_flag("--autotune", options.autotune,
-                   "For a step that chooses by shape: race its variants first and remember the fastest one");
+  timing->add_flag(
+      "--autotune", options.autotune,
+      "For a step that chooses by shape: first race the variants that its model finds best, and remember "
+      "the one to take");
   timing->add_flag(
       "--quick", options.quick,
       "Give a first answer in a few seconds; on the emulator, run one schedule instead of several");

@@ -28,7 +28,7 @@ struct Options {
   bool ledger = false;
   bool quick = false;
   bool no_baselines = false;
-  std::string suite;   // "" for none, "public" or "deepgemm"
+  std::string suite;   // "" for none, "public", "deepgemm" or "grid"
   int population = 0;  // random shapes
   bool autotune = false;
   bool by_arithmetic = false;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <fstream>
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -98,6 +99,62 @@ Record time_all(const std::vector<Entry>& entries, const std::vector<gemm::Shape
   return record;
 }
 
+void sort_by_time(ShapeRecord& shape) {
+  std::stable_sort(shape.contestants.begin(), shape.contestants.end(),
+                   [](const auto& one, const auto& other) { return one.median_us < other.median_us; });
+}
+
+/// What is worth a measurement: the choices that the model of `chooser` finds promising; without a model,
+/// all.
+std::vector<std::string> promising(const gemm::Step& step, const gemm::Variant& chooser,
+                                   const gemm::Shape& shape) {
+  std::vector<std::string> names = chooser.choose(shape).promising;
+  if (!names.empty()) return names;
+  for (const gemm::Variant& variant : step.variants) {
+    if (variant.choose == nullptr) names.push_back(variant.name);
+  }
+  return names;
+}
+
+/// A short race of what is promising. The first contestant of what is returned is to be taken: the fastest
+/// one, or what the model chose, if that is about as fast. What they computed is verified.
+ShapeRecord race_promising(const gemm::Step& step, const gemm::Variant& chooser, const gemm::Shape& shape,
+                           TimingOptions timing) {
+  constexpr double kAsFast = 1.01;  // where nine launches of a few microseconds decide, noise would otherwise
+  timing.rounds = 9;
+  timing.idle_ms = 2;
+  timing.baselines = false;
+  std::vector<Contestant> contestants;
+  for (const std::string& name : promising(step, chooser, shape))
+    contestants.push_back({step.name, name, ContestantKind::kStep, find_variant(step, name).prepare});
+  ShapeRecord race = time_shape(shape, contestants, timing);
+  clear_progress();
+  sort_by_time(race);
+  auto& raced = race.contestants;
+  const std::string by_model = chooser.choose(shape).variant;
+  const auto chosen =
+      std::find_if(raced.begin(), raced.end(), [&](const auto& one) { return one.variant == by_model; });
+  if (chosen != raced.end() && chosen->median_us < kAsFast * raced.front().median_us)
+    std::rotate(raced.begin(), chosen, chosen + 1);
+  return race;
+}
+
+/// Whether what a file holds was measured by the same race, as far as it got.
+bool is_part_of(const nlohmann::json& held, const nlohmann::json& wanted) {
+  for (const char* key : {"schema", "commit", "pattern", "mode", "population_seed", "population_of"}) {
+    if (held.value(key, nlohmann::json()) != wanted.value(key, nlohmann::json())) return false;
+  }
+  return held.value("device", nlohmann::json::object()).value("name", "") == wanted["device"]["name"];
+}
+
+/// The shapes that `path` holds of this race, if it was cut off.
+std::vector<ShapeRecord> measured_before(const std::string& path, const nlohmann::json& race) {
+  std::ifstream file(path);
+  const nlohmann::json held = nlohmann::json::parse(file, nullptr, false);
+  if (!held.is_object() || !is_part_of(held, race)) return {};
+  return held.value("shapes", std::vector<ShapeRecord>{});
+}
+
 /// Writes a record or a suite where --json asks for it.
 template <typename Measured>
 void write_measured(const std::string& path, const Measured& measured, const nlohmann::json& checks) {
@@ -171,31 +228,45 @@ void time_population(const Entry& entry, const std::vector<gemm::Shape>& shapes,
       all.push_back({step.name, variant.name, ContestantKind::kStep, variant.prepare});
   }
   Record record = new_record(device, timing);
-  for (const gemm::Shape& shape : shapes) {
+  const auto as_json = [&] {
+    nlohmann::json json = record;
+    json["population_seed"] = options.seed;
+    if (!options.suite.empty()) json["population_of"] = options.suite;
+    return json;
+  };
+  if (!options.json.empty()) record.shapes = measured_before(options.json, as_json());
+  if (!record.shapes.empty())
+    fmt::print("{} holds {} of these shapes; the race goes on\n", options.json, record.shapes.size());
+  for (std::size_t i = record.shapes.size(); i < shapes.size(); ++i) {
+    const gemm::Shape& shape = shapes[i];
     ShapeRecord screened = time_shape(shape, all, screening);
-    std::sort(screened.contestants.begin(), screened.contestants.end(),
-              [](const auto& one, const auto& other) { return one.median_us < other.median_us; });
+    sort_by_time(screened);
+    const std::string tuned = race_promising(step, *entry.variant, shape, timing).contestants.front().variant;
+    const std::string by_model = resolved(entry, shape).variant->name;
+    std::vector<std::string> names;
+    for (const ContestantRecord& one : screened.contestants) {
+      if (names.size() < kFinalists) names.push_back(one.variant);
+    }
+    // What the model chose is there as `auto` anyway.
+    if (tuned != by_model && std::find(names.begin(), names.end(), tuned) == names.end())
+      names.push_back(tuned);
     std::vector<Contestant> finalists{
         {step.name, entry.variant->name, ContestantKind::kStep,
          [&entry](const gemm::Gemm& gemm) { return resolved(entry, gemm.shape).variant->prepare(gemm); }}};
-    for (const ContestantRecord& one : screened.contestants) {
-      if (finalists.size() > kFinalists) break;
-      finalists.push_back(
-          {step.name, one.variant, ContestantKind::kStep, find_variant(step, one.variant).prepare});
-    }
+    for (const std::string& name : names)
+      finalists.push_back({step.name, name, ContestantKind::kStep, find_variant(step, name).prepare});
     record.shapes.push_back(time_shape(shape, finalists, timing));
     clear_progress();
     ShapeRecord& raced = record.shapes.back();
+    raced.tuned = tuned;
     record_choice(entry, raced);
     record.rounds = std::max(record.rounds, static_cast<int>(raced.contestants.front().samples_us.size()));
     const ContestantRecord& chosen = raced.contestants.front();
-    fmt::print("{:>18}  {:>10}  {:.3f} x cuBLASLt, {}; fastest in the screening: {}\n", to_string(shape),
-               human_time(chosen.median_us), chosen.to_cublaslt.median, chosen.chosen, finalists[1].variant);
+    fmt::print("{:>18}  {:>10}  {:.3f} x cuBLASLt, {}; --autotune takes {}, the screening {}\n",
+               to_string(shape), human_time(chosen.median_us), chosen.to_cublaslt.median, chosen.chosen,
+               tuned, names.front());
     std::fflush(stdout);
-    if (options.json.empty()) continue;
-    nlohmann::json json = record;  // what is measured so far is kept
-    json["population_seed"] = options.seed;
-    write_record(options.json, json);
+    if (!options.json.empty()) write_record(options.json, as_json());  // what is measured so far is kept
   }
   fmt::print("\n{}\n{}", human_origin(record),
              human_table(summarize_population(record, step.name, entry.variant->name)));
@@ -205,35 +276,26 @@ void autotune(const std::vector<Entry>& entries, const std::vector<gemm::Shape>&
               const Options& options, const DeviceInfo& device) {
   TunedChoices tuned(autotune_file());
   TimingOptions timing;
-  timing.budget_s = std::min(options.seconds, 3.0);
   timing.seed = options.seed;
-  timing.baselines = false;
   timing.progress = show_progress;
   const Record record = new_record(device, timing);
   for (const Entry& entry : entries) {
     if (entry.variant->choose == nullptr) continue;
-    std::vector<Contestant> contestants;
-    for (const gemm::Variant& variant : entry.step->variants) {
-      if (variant.choose == nullptr)
-        contestants.push_back({entry.step->name, variant.name, ContestantKind::kStep, variant.prepare});
-    }
     for (const gemm::Shape& shape : shapes) {
-      const ShapeRecord race = time_shape(shape, contestants, timing);
-      clear_progress();
-      const auto fastest = std::min_element(
-          race.contestants.begin(), race.contestants.end(),
-          [](const auto& one, const auto& other) { return one.median_us < other.median_us; });
+      const ShapeRecord race = race_promising(*entry.step, *entry.variant, shape, timing);
+      const ContestantRecord& taken = race.contestants.front();
       const std::string by_model = entry.variant->choose(shape).variant;
-      fmt::print("autotune {} {}: {} takes {}", entry.step->name, to_string(shape), fastest->variant,
-                 human_time(fastest->median_us));
+      fmt::print("autotune {} {}: {} takes {}", entry.step->name, to_string(shape), taken.variant,
+                 human_time(taken.median_us));
+      if (taken.variant == by_model) fmt::print("; the model chooses it, too");
       for (const ContestantRecord& one : race.contestants) {
-        if (one.variant == by_model && &one != &*fastest)
+        if (one.variant == by_model && &one != &taken)
           fmt::print("; the model would have chosen {}, {}", by_model, human_time(one.median_us));
       }
       fmt::print("\n");
       std::fflush(stdout);
       tuned.remember(device, entry.step->name, shape,
-                     {fastest->variant, fastest->median_us, record.date, record.commit});
+                     {taken.variant, taken.median_us, record.date, record.commit});
     }
   }
   tuned.save();

@@ -39,6 +39,12 @@ Selection select_words(const std::vector<const gemm::Step*>& steps, const std::v
     if (variants.empty() && colon < word.size())
       throw Error(fmt::format("'{}' names no variant after its colon; write 03:64, 03:all or 03", word));
     for (const gemm::Step* step : named) {
+      if (step->takes_ranks()) {
+        if (named.size() > 1) continue;
+        throw Error(
+            fmt::format("{} is about several GPUs and has no product to compare; tools/run {} runs it",
+                        step->name, step->name.substr(0, 2)));
+      }
       for (const Entry& entry : select_variants(*step, variants)) selection.entries.push_back(entry);
     }
   }
@@ -50,7 +56,7 @@ std::vector<Entry> last_two(const std::vector<const gemm::Step*>& steps) {
   const bool has_peak = std::any_of(steps.begin(), steps.end(), chooses);
   std::vector<Entry> entries;
   for (const gemm::Step* step : steps) {
-    if (!step->epilogue.is_plain()) continue;
+    if (!step->epilogue.is_plain() || step->takes_ranks()) continue;
     entries.push_back({step, &step->variants.front()});
     if (entries.size() > 2) entries.erase(entries.begin());
     if (has_peak && chooses(step)) break;  // later steps solve other problems, or run on other GPUs

@@ -279,7 +279,8 @@ Budget make_budget(const gemm::Step& step, const gemm::Variant& variant, const g
                      static_cast<double>(budget.tiles_n * variant.tile.n) *
                      static_cast<double>(budget.k_steps * variant.tile.k);
   const gemm::Types types = variant.types;
-  const double d_bytes = gemm::bytes_of(types.d) * m * n;
+  const double scale_of_d = types.quantise_d() ? 1.0 / gemm::kNvBlock : 0;  // bytes of an element
+  const double d_bytes = (gemm::bits_of(types.d) / 8.0 + scale_of_d) * m * n;
   budget.flop = 2 * m * n * k;
   budget.padded_flop = 2 * fma;
   const double scale_bytes = types.has_weights() ? 2.0 / types.group : 0;  // of an element of B

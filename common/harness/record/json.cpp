@@ -26,6 +26,28 @@ void to_json(nlohmann::json& json, const ShapeRecord& shape) {
           {"conditions", shape.conditions},
           {"contestants", shape.contestants}};
   if (!shape.epilogue.empty()) json["epilogue"] = shape.epilogue;
+  if (!shape.tuned.empty()) json["tuned"] = shape.tuned;
+}
+
+void from_json(const nlohmann::json& json, ContestantRecord& contestant) {
+  json.at("name").get_to(contestant.name);
+  json.at("variant").get_to(contestant.variant);
+  json.at("kind").get_to(contestant.kind);
+  json.at("samples_us").get_to(contestant.samples_us);
+  contestant.epilogue = json.value("epilogue", "");
+  if (!json.contains("choice")) return;
+  json.at("choice").at("variant").get_to(contestant.chosen);
+  json.at("choice").at("why").get_to(contestant.why);
+}
+
+void from_json(const nlohmann::json& json, ShapeRecord& shape) {
+  shape.shape = {json.at("m"), json.at("n"), json.at("k")};
+  json.at("rotated_buffers").get_to(shape.rotated_buffers);
+  json.at("conditions").get_to(shape.conditions);
+  json.at("contestants").get_to(shape.contestants);
+  shape.epilogue = json.value("epilogue", "");
+  shape.tuned = json.value("tuned", "");
+  derive(shape);
 }
 
 void to_json(nlohmann::json& json, const Record& record) {

@@ -30,6 +30,9 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Conditions, sm_clock_mhz_min, sm_clock_mhz_me
 void to_json(nlohmann::json& json, const ContestantRecord& contestant);
 void to_json(nlohmann::json& json, const ShapeRecord& shape);
 void to_json(nlohmann::json& json, const Record& record);
+/// What derive() does not fill in is read, and then it is called.
+void from_json(const nlohmann::json& json, ContestantRecord& contestant);
+void from_json(const nlohmann::json& json, ShapeRecord& shape);
 void to_json(nlohmann::json& json, const SuiteRecord& suite);
 
 }  // namespace harness

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <random>
 #include <stdexcept>
@@ -64,6 +65,23 @@ std::vector<gemm::Shape> population_shapes(int count, std::uint64_t seed) {
   return shapes;
 }
 
+std::vector<gemm::Shape> grid_shapes(int count, std::uint64_t seed) {
+  std::vector<gemm::Shape> shapes;
+  for (const int m : kGridSizes) {
+    for (const int n : kGridSizes) {
+      for (const int k : kGridSizes) shapes.push_back({m, n, k});
+    }
+  }
+  Random random(seed);
+  const auto wanted = std::min(static_cast<std::size_t>(count), shapes.size());
+  for (std::size_t i = 0; i < wanted; ++i) {
+    const auto left = static_cast<double>(shapes.size() - i);
+    std::swap(shapes[i], shapes[i + static_cast<std::size_t>(random.uniform() * left)]);
+  }
+  shapes.resize(wanted);
+  return shapes;
+}
+
 const std::vector<gemm::Shape>& deepgemm_shapes() {
   static const std::vector<gemm::Shape> shapes = [] {
     std::vector<gemm::Shape> all;
@@ -100,12 +118,16 @@ PopulationSummary summarize_population(const Record& record, const std::string& 
   std::vector<double> best;
   std::vector<double> regret;
   std::vector<double> off_sectors;
+  std::vector<double> tuned;
+  std::array<std::vector<double>, kWorkClasses.size() + 1> by_work;
   for (const ShapeRecord& shape : record.shapes) {
     const ContestantRecord* chosen = nullptr;
     const ContestantRecord* fastest = nullptr;
+    const ContestantRecord* measured = nullptr;
     for (const ContestantRecord& one : shape.contestants) {
       if (one.name != step) continue;
       if (one.variant == variant) chosen = &one;
+      if (one.variant == shape.tuned) measured = &one;
       if (fastest == nullptr || one.median_us < fastest->median_us) fastest = &one;
     }
     if (chosen == nullptr || chosen->to_cublaslt.median == 0) continue;
@@ -113,17 +135,33 @@ PopulationSummary summarize_population(const Record& record, const std::string& 
     best.push_back(fastest->to_cublaslt.median);
     regret.push_back(chosen->median_us / fastest->median_us);
     if (shape.shape.k % 16 != 0 || shape.shape.n % 16 != 0) off_sectors.push_back(speed.back());
+    if (chosen->chosen == shape.tuned) measured = chosen;  // timed once, under the name of the choice
+    if (measured != nullptr) tuned.push_back(measured->to_cublaslt.median);
+    const double flop = 2.0 * shape.shape.m * shape.shape.n * shape.shape.k;
+    const auto above = std::upper_bound(kWorkClasses.begin(), kWorkClasses.end(), flop);
+    by_work[static_cast<std::size_t>(above - kWorkClasses.begin())].push_back(speed.back());
   }
   const auto of = [](const std::vector<double>& values) {
     return values.empty() ? Distribution{} : distribution(values);
   };
-  return {of(speed), of(best), of(regret), of(off_sectors)};
+  PopulationSummary summary{of(speed), of(best), of(regret), of(off_sectors), of(tuned), {}};
+  std::transform(by_work.begin(), by_work.end(), summary.by_work.begin(), of);
+  return summary;
 }
 
 std::string human_table(const PopulationSummary& summary) {
-  return row("speed / cuBLASLt best", summary.speed, false) +
+  std::string classes;
+  for (std::size_t i = 0; i < summary.by_work.size(); ++i) {
+    if (summary.by_work[i].count == 0) continue;
+    const std::string name =
+        i < kWorkClasses.size()
+            ? fmt::format("below {:g} GFLOP, {} shapes", kWorkClasses[i] / 1e9, summary.by_work[i].count)
+            : fmt::format("from {:g} GFLOP, {} shapes", kWorkClasses.back() / 1e9, summary.by_work[i].count);
+    classes += row(name.c_str(), summary.by_work[i], false);
+  }
+  return row("speed / cuBLASLt best", summary.speed, false) + classes +
          row("where K or N is an odd multiple of 8", summary.off_sectors, false) +
-         row("the best variant's", summary.best, false) +
+         row("with --autotune", summary.tuned, false) + row("the best variant's", summary.best, false) +
          row("time / the best variant's", summary.regret, true) +
          fmt::format("  geometric means over {} shapes\n", summary.speed.count);
 }

@@ -56,6 +56,7 @@ struct ShapeRecord {
   std::string epilogue;                       // "alpha 1, beta 1"; empty: D = A * B^T
   std::vector<ContestantRecord> contestants;  // in the order they were given
   Conditions conditions;
+  std::string tuned;        // the variant that --autotune would remember; empty where nobody asked
   int rotated_buffers = 0;  // how many operand sets were rotated through
 };
 

@@ -4,9 +4,11 @@
 #include <algorithm>
 #include <cmath>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "catch.h"
+#include "harness/record/json.h"
 #include "harness/record/record.h"
 
 namespace harness {
@@ -72,6 +74,23 @@ TEST_CASE("population: the table of DeepGEMM has 18 shapes") {
   CHECK(same(deepgemm_shapes().back(), {4096, 7168, 2048}));
 }
 
+TEST_CASE("population: the grid has 1000 shapes, and a seed decides which of them come first") {
+  std::vector<gemm::Shape> all = grid_shapes(kGridShapes, 7);
+  REQUIRE(all.size() == kGridShapes);
+  const std::vector<gemm::Shape> sample = grid_shapes(60, 7);
+  REQUIRE(sample.size() == 60);
+  CHECK(std::equal(sample.begin(), sample.end(), all.begin(), same));
+  const std::vector<gemm::Shape> other = grid_shapes(60, 8);
+  CHECK_FALSE(std::equal(sample.begin(), sample.end(), other.begin(), same));
+  const auto key = [](const gemm::Shape& s) { return std::tuple(s.m, s.n, s.k); };
+  std::sort(all.begin(), all.end(), [&](const auto& one, const auto& two) { return key(one) < key(two); });
+  CHECK(std::adjacent_find(all.begin(), all.end(), same) == all.end());
+  for (const gemm::Shape& shape : all) {
+    for (const int size : {shape.m, shape.n, shape.k})
+      CHECK(std::find(kGridSizes.begin(), kGridSizes.end(), size) != kGridSizes.end());
+  }
+}
+
 TEST_CASE("population: a distribution has mean, tenths and ends") {
   std::vector<double> values;
   for (int i = 1; i <= 20; ++i) values.push_back(i);
@@ -100,6 +119,32 @@ TEST_CASE("population: the summary compares with cuBLASLt and with the step's fa
   CHECK(std::abs(summary.off_sectors.geometric_mean - std::sqrt(2.0)) < 1e-9);
   CHECK(contains(human_table(summary), "over 3 shapes"));
   CHECK(summarize_population(record, "21_other", "auto").speed.count == 0);
+}
+
+TEST_CASE("population: what --autotune would remember is a row of its own, whoever ran it") {
+  Record record;
+  record.shapes = {raced({1000, 1000, 500}, 10, 8, 5), raced({1000, 1000, 50000}, 10, 8, 20)};
+  for (ShapeRecord& shape : record.shapes) shape.contestants.front().chosen = "64x64";
+  CHECK(summarize_population(record, "22_peak", "auto").tuned.count == 0);
+  record.shapes[0].tuned = "128x128_ping_pong";  // a contestant of its own
+  record.shapes[1].tuned = "64x64";              // what `auto` chose
+  const PopulationSummary summary = summarize_population(record, "22_peak", "auto");
+  CHECK(summary.tuned.count == 2);
+  CHECK(std::abs(summary.tuned.lowest - 0.625) < 1e-9);
+  CHECK(std::abs(summary.tuned.highest - 2) < 1e-9);
+  // 1 GFLOP is above the first bound, 100 GFLOP above the third.
+  CHECK(summary.by_work[1].count == 1);
+  CHECK(summary.by_work[3].count == 1);
+  CHECK(contains(human_table(summary), "below 10 GFLOP, 1 shapes"));
+}
+
+TEST_CASE("population: a shape that was measured comes back from its record as it was") {
+  ShapeRecord shape = raced({128, 136, 128}, 10, 12, 20);
+  shape.contestants.front().chosen = "64x64";
+  shape.contestants.front().why = "because";
+  shape.tuned = "64x64";
+  const nlohmann::json json = shape;
+  CHECK(nlohmann::json(json.get<ShapeRecord>()) == json);
 }
 
 }  // namespace

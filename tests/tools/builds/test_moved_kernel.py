@@ -88,7 +88,24 @@ def definition(text, name):
     raise AssertionError(f"{name} is not closed")
 
 
+# Step 76's loop over subtiles: in the step, in the library.
+STORE = [
+    ("kSubtileN", "kStoredColumns"),
+    ("kStoreBarrier, kEpilogueThreads", "kBarrier, kThreads"),
+    ("kRelease == Release::kLoaded && column", "column"),
+    ("buffers[", "buffers.d["),
+]
+
+
 class MovedKernel(unittest.TestCase):
+    def test_step_76_stores_as_the_library_does(self):
+        lesson = (ROOT / "steps/76_tensor_memory_store/kernel.cuh").read_text(encoding="utf-8")
+        library = (ROOT / "common/gemm/epilogue/tensor_store.cuh").read_text(encoding="utf-8")
+        for here, there in STORE:
+            self.assertIn(here, lesson)
+            lesson = lesson.replace(here, there)
+        self.assertEqual(definition(lesson, "for (int column = 0"), definition(library, "for (int column = 0"))
+
     def test_what_the_library_took_from_a_step_is_still_the_same(self):
         for step, header, names in MOVED:
             lesson = (ROOT / "steps" / step / "kernel.cuh").read_text(encoding="utf-8")

@@ -293,33 +293,10 @@ class Mechanisms(unittest.TestCase):
             self.assertEqual(row.split(":")[0], {"right": "yes", "wrong": "no", "by luck": "only by chance"}[word])
             self.assertEqual(draw_phase_wheel.right(current, draw_phase_wheel.WANTED), word != "wrong")
 
-    def test_the_ranges_of_stream_k_are_those_of_the_scheduler(self):
-        figure = draw_stream_k
-        lines = self.run_program(f"""
-#include <cstdio>
-#include "gemm/schedule/decomposition.h"
-int main() {{
-  for (auto split : {{gemm::Split::kDataParallel, gemm::Split::kHybrid}}) {{
-    const auto all = gemm::decompose(split, {figure.TILES}, {figure.K_TILES}, {figure.SMS});
-    for (int worker = 0; worker < {figure.SMS}; ++worker) {{
-      gemm::TileScheduler scheduler(all, worker);
-      gemm::WorkTile work;
-      while (scheduler.next(work)) std::printf("%d %d %d %d\\n", worker, work.tile, work.k_begin, work.k_end);
-    }}
-  }}
-  std::printf("%g %g %g\\n", gemm::kStorePartialsKTiles, gemm::kFixupKTiles,
-              gemm::predicted_k_tiles(gemm::decompose(gemm::Split::kHybrid, {figure.TILES}, {figure.K_TILES}, {figure.SMS})));
-}}
-""")
-        drawn = [f"{worker} {work.tile} {work.begin} {work.end}" for division in (figure.data_parallel, figure.stream_k)
-                 for worker in range(figure.SMS) for work in division(worker)]
-        self.assertEqual(lines, [*drawn, f"{figure.STORE} {figure.FIX_UP} {figure.end_of(figure.stream_k)}"])
-        self.assertEqual(figure.end_of(figure.data_parallel), 2 * figure.K_TILES)
-
     def test_partials_are_stored_before_they_are_added(self):
-        events = [event for worker in range(draw_stream_k.SMS) for event in draw_stream_k.timeline(worker, draw_stream_k.stream_k)]
-        stored = {work.tile: end for _, end, what, work in events if what == "store"}
-        added = {work.tile: begin for begin, _, what, work in events if what == "fix up"}
+        events = [event for worker in draw_stream_k.workers(draw_stream_k.recorded(), "stream-K") for event in worker]
+        stored = {event.tile: event.end for event in events if event.what == "store"}
+        added = {event.tile: event.begin for event in events if event.what == "fix up"}
         self.assertEqual(set(stored), set(added))
         for tile, begin in added.items():
             self.assertLess(stored[tile], begin)

@@ -224,6 +224,27 @@ class Tables(Generator):
         self.write(RECORD)
         self.refused("checks record=docs/results/run.json", "is not a record of verifications without times")
 
+    def test_copies_between_gpus(self):
+        def copier(variant, ctas, piece, microseconds, ratio):
+            return {"name": "60_peer_copy", "variant": variant, "ctas": ctas, "piece_bytes": piece, "rounds": 7,
+                    "median_us": microseconds, "q1_us": microseconds, "q3_us": microseconds,
+                    "gigabytes_per_second": 2**26 / microseconds * 1e-3, "verdict": "SLOWER",
+                    "to_copy_engine": {"median": ratio, "low": ratio, "high": ratio}}
+
+        copies = [{"bytes": 2**26, "ranks": 2, "one_way": False, "topology": "2 devices",
+                   "contestants": [copier("bulk", 4, 2**14, 400, 0.5), copier("bulk", 16, 2**14, 200, 1), copier("copy_engine", 0, 2**14, 200, 1)]}]
+        record = {"schema": 2, "device": DEVICE, "commit": "abc1234", "date": "2025-01-02T03:04:05Z", "mode": "burst", "idle_ms": 15, "seed": 1,
+                  "copies": copies}
+        self.write(record)
+        self.assertEqual(self.rows("copies record=docs/results/run.json")[1:], [
+            ["64 MiB", "`bulk`", "4", "400.0", "168", "0.500 [0.500, 0.500]"], ["64 MiB", "`bulk`", "16", "200.0", "336", "1.000 [1.000, 1.000]"],
+            ["64 MiB", "`copy_engine`", "–", "200.0", "336", "1"]])
+        self.assertEqual(self.rows("copies record=docs/results/run.json by=ctas")[1:], [["4", "168"], ["16", "336"]])
+        self.refused("copies record=docs/results/run.json by=bytes", "neither by=ctas nor by=piece_bytes")
+        copies[0]["contestants"][0]["gigabytes_per_second"] *= 2
+        self.write(record)
+        self.refused("copies record=docs/results/run.json", "but by the median it is")
+
     def test_what_a_step_chose(self):
         record = copy.deepcopy(RECORD)
         chosen = record["shapes"][1]["contestants"][0]

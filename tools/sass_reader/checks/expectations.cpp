@@ -225,6 +225,7 @@ class Checker {
   }
 
   void check_k_tiles() {
+    if (view_.variant.tile_m == 0) return;  // it multiplies nothing
     const int threads = expectations_.math_threads > 0 ? expectations_.math_threads : view_.variant.threads;
     k_tiles_ = view_.k_tiles_per_iteration(threads);
     Expectation rule;
@@ -594,9 +595,10 @@ ExpectationFile parse_expectations(const std::string& text, const std::string& n
     const json& k_tiles = entry["k_tiles_per_iteration"];
     if (k_tiles.is_number_integer() && k_tiles > 0)
       expectations.k_tiles = k_tiles.get<int>();
-    else if (k_tiles != "derived")
-      fail(fmt::format("variants/{}: 'k_tiles_per_iteration' must be a positive number or \"derived\"",
-                       variant));
+    else if (k_tiles != "derived" && k_tiles != "none")
+      fail(fmt::format(
+          "variants/{}: 'k_tiles_per_iteration' must be a positive number, \"derived\" or \"none\"",
+          variant));
     if (entry.contains("math_threads")) {
       if (!entry["math_threads"].is_number_integer() || entry["math_threads"] <= 0)
         fail(fmt::format("variants/{}: 'math_threads' must be a positive number", variant));

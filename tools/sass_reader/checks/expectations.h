@@ -12,7 +12,8 @@
 //
 // "k_tiles_per_iteration" is checked: the multiply-adds of the main loop over all threads of the block must
 // be those of that many tiles. "derived" instead of a number takes whatever whole number the code gives (the
-// compiler may unroll). "math_threads" says how many threads multiply when not all do.
+// compiler may unroll), and "none" is for a step without a product. "math_threads" says how many threads
+// multiply when not all do.
 //
 // An expectation is one object with one of these keys, its bound, and "why": where the number comes from.
 //   {"count": PATTERN, BOUND}               how often PATTERN occurs; also "per_k_tile": N, times k-tiles per

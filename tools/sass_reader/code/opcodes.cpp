@@ -101,6 +101,7 @@ const std::vector<Opcode>& opcode_table() {
         {"FFMA", kMath, "fp32 multiply-add, one per thread"},
         {"FADD", kMath, "fp32 add"},
         {"FMUL", kMath, "fp32 multiply"},
+        {"FMNMX3", kMath, "Blackwell: the largest or the smallest of three fp32"},
         {"MUFU", kMath, "reciprocal, exponential and other special functions"},
         {"HADD2", kMath, "two 16-bit adds; with .F32 a conversion"},
         {"HFMA2", kMath, "two 16-bit multiply-adds; with RZ operands a way to load a constant"},

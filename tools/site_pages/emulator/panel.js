@@ -167,8 +167,42 @@ function timelineFigure(file) {
 
 // ---- the barriers ----------------------------------------------------------------------------------------------------
 
-/** The barriers as they are after each event; a slider moves through the run. */
-function barrierTable(events, prefix, path) {
+/** A table in a region that scrolls. */
+function scrolled(label, head, body) {
+  return element("div", {className: "emulator-scroll", tabIndex: 0, role: "region", "aria-label": label},
+    element("table", {}, element("thead", {}, element("tr", {}, ...head.map(text => element("th", {scope: "col"}, text)))), body));
+}
+
+/** The barriers of a row of the ledger: "full[0-3]" stands for full[0] to full[3]. */
+function barriersOf({barrier}) {
+  const [, name, indices] = /^(.*)\[([\d, -]+)\]$/.exec(barrier) ?? [];
+  if (!name) return [barrier];
+  return indices.split(", ").flatMap(part => {
+    const [first, last = first] = part.split("-").map(Number);
+    return Array.from({length: last - first + 1}, (_, at) => `${name}[${first + at}]`);
+  });
+}
+
+/** The observed ledger: who arrives at each barrier and how often, who waits, and what the barrier orders. `mark` marks a barrier's row. */
+function ledgerTable({roles, barriers, ctas}, prefix, path) {
+  const rows = barriers.map(row => {
+    const line = row.where.startsWith(`${path}:`) ? row.where.slice(path.length + 1) : null;
+    const orders = row.orders.map(({before, after, bytes}) => `${before}, ${after}: ${bytes.toLocaleString("en-US")} bytes`).join("; ");
+    const name = line ? element("a", {href: `#${prefix}-L${line}`}, row.barrier) : row.barrier;
+    return {names: barriersOf(row), shown: element("tr", {}, element("th", {scope: "row"}, name),
+            ...[row.count || "–", row.arrives || "nobody", row.waits || "nobody", row.first_phase || "–", row.kind === "wait for groups" ? "–" : row.phases, orders || "–"]
+              .map(text => element("td", {}, String(text))))};
+  });
+  const head = ["barrier", "a phase needs", "arrive in a phase", "wait", "first wait for", "phases completed", "orders"];
+  const seen = ctas.launched > ctas.recorded ? ` Recorded: ${ctas.recorded} of ${ctas.launched} CTAs.` : "";
+  return {mark: name => rows.forEach(({names, shown}) => { shown.className = names.includes(name) ? "now" : ""; }),
+          shown: element("div", {}, element("ul", {className: "emulator-roles"}, ...roles.map(({role}) => element("li", {}, role))),
+                         scrolled("The ledger", head, element("tbody", {}, ...rows.map(({shown}) => shown))),
+                         element("p", {className: "emulator-note"}, `Observed in this run, up to its end or to the report.${seen} The same in a terminal: tools/run ${prefix.slice(-2)} --ledger.`))};
+}
+
+/** The barriers as they are after each event; a slider moves through the run, and `mark` is told the barrier. */
+function barrierTable(events, prefix, path, mark) {
   const names = [...new Set(events.filter(event => event.barrier).map(event => `${event.cta} ${event.barrier}`))];
   const body = element("tbody"), said = element("output", {className: "emulator-event"});
   const range = element("input", {type: "range", min: 0, max: events.length - 1, value: events.length - 1, "aria-label": "Event"});
@@ -189,6 +223,7 @@ function barrierTable(events, prefix, path) {
       return element("tr", {className: now.barrier && name === `${now.cta} ${now.barrier}` ? "now" : ""},
                      ...[cta, barrier, ...cells].map(text => element("td", {}, String(text))));
     }));
+    mark(now.barrier);
   };
   const step = by => () => {
     range.value = Number(range.value) + by;
@@ -200,8 +235,7 @@ function barrierTable(events, prefix, path) {
   return element("div", {},
     element("p", {className: "emulator-slider"}, element("button", {type: "button", className: "md-button", onclick: step(-1), "aria-label": "The event before"}, "‹"),
             range, element("button", {type: "button", className: "md-button", onclick: step(1), "aria-label": "The next event"}, "›"), said),
-    element("div", {className: "emulator-scroll", tabIndex: 0, role: "region", "aria-label": "Barriers"},
-      element("table", {}, element("thead", {}, element("tr", {}, ...head.map(text => element("th", {scope: "col"}, text)))), body)));
+    scrolled("Barriers", head, body));
 }
 
 // ---- the panel -------------------------------------------------------------------------------------------------------
@@ -260,7 +294,9 @@ function panel(section) {
       const part = (title, content) => parts.push(element("details", {open: true}, element("summary", {}, title), content));
       if (said.timeline) part("Timeline: what each role does when, in the emulator's model of time", timelineFigure(said.timeline));
       const events = said.events ?? [];
-      if (events.some(event => event.barrier)) part("Barriers, event by event", barrierTable(events, prefix, kernel.path));
+      const ledger = said.ledger?.barriers.length ? ledgerTable(said.ledger, prefix, kernel.path) : null;
+      if (ledger) part("Barriers: who arrives, who waits, and what lies between", ledger.shown);
+      if (events.some(event => event.barrier)) part("Barriers, event by event: phase, missing arrivals and bytes", barrierTable(events, prefix, kernel.path, ledger?.mark ?? (() => {})));
       part(said.lines.length ? `The kernel: the report names line${said.lines.length > 1 ? "s" : ""} ${said.lines.join(", ")}` : "The kernel",
            kernelText(kernel, right, said.lines, prefix));
       result.replaceChildren(...parts);

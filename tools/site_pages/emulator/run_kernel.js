@@ -45,7 +45,8 @@ function condensed(text = "") {
 /** A run as a page shows it. */
 async function runForPage(createEmulator, compiled, ...words) {
   const said = await callModule(createEmulator, compiled, ...words);
-  return Array.isArray(said.events) ? said : {...said, events: condensed(said.events)}; // those of a script are few
+  if (Array.isArray(said.events)) return said; // those of a script are few
+  return {...said, events: condensed(said.events), ...("ledger" in said && {ledger: JSON.parse(said.ledger)})};
 }
 
 if (typeof module !== "undefined") module.exports = {callModule, runForPage};

@@ -34,7 +34,7 @@ window.figures = {kinds: {}, data: {}};
   };
   const element = figures.element;
 
-  const ICONS = {first: "M3 3h2v10H3zM13 3v10L6 8z", back: "M11 3v10L4 8z", play: "M4 3v10l8-5z", pause: "M4 3h3v10H4zM9 3h3v10H9z", next: "M3 3v10l7-5zM11 3h2v10h-2z"};
+  const ICONS = {first: "M3 3h2v10H3zM13 3v10L6 8z", back: "M10.5 2.5 12 4 8 8l4 4-1.5 1.5L5 8z", play: "M4 3v10l8-5z", pause: "M4 3h3v10H4zM9 3h3v10H9z", next: "M5.5 2.5 4 4l4 4-4 4 1.5 1.5L11 8z"};
   const icon = name => {
     const box = element("span", {class: "figure-icon", "aria-hidden": "true"});
     box.innerHTML = `<svg viewBox="0 0 16 16" width="14" height="14"><path fill="currentColor" d="${ICONS[name]}"/></svg>`;
@@ -85,17 +85,19 @@ window.figures = {kinds: {}, data: {}};
             keys: {ArrowRight: still(() => step(1)), ArrowLeft: still(() => step(-1)), " ": toggle, Home: still(() => to(0)), End: still(() => to(1))}};
   };
 
-  /// Listens to keys where the focus is inside `part` and no control has use for the key. keys: {key: function}.
-  figures.keys = (part, keys) => part.addEventListener("keydown", event => {
-    const tag = event.target.tagName;
+  /// Listens to keys where the focus is inside `part` and no control has use for the key. keys: {key: function}. On the buttons of the
+  /// tools, Space does what it does elsewhere in the figure, because a reader who has clicked one goes on with keys; Enter presses them.
+  figures.keys = (part, keys) => { for (const kind of ["keydown", "keyup"]) part.addEventListener(kind, event => {
+    const tag = event.target.tagName, space = event.key === " " && keys[" "] && event.target.closest(".figure-tools");
     if (event.ctrlKey || event.metaKey || event.altKey || tag === "SELECT" || tag === "TEXTAREA" || tag === "INPUT") return;
-    if ((tag === "BUTTON" || tag === "SUMMARY") && (event.key === " " || event.key === "Enter")) return;
+    if (kind === "keyup") { if (space) event.preventDefault(); return; }  // which would press the button
+    if ((tag === "BUTTON" || tag === "SUMMARY") && (event.key === " " && !space || event.key === "Enter")) return;
     const act = keys[(event.shiftKey && event.key.startsWith("Arrow") ? "Shift+" : "") + event.key];
     if (!act) return;
     event.preventDefault();
     event.stopPropagation();
     act();
-  });
+  }); };
 
   /// The card of a figure: a head, tools, a stage, a line that screen readers say aloud, room for more, the source of the data, the keys.
   /// It can show the picture of the Markdown instead; where the text describes the picture, both are shown.
@@ -110,13 +112,13 @@ window.figures = {kinds: {}, data: {}};
       still.setAttribute("aria-pressed", now);
       place.classList.toggle("figure-shows-still", now);
     }}, "Still picture");
-    const card = element("div", {class: "figure-card", role: "group", "aria-label": title},
+    const card = element("div", {class: "figure-card", role: "group", tabindex: -1, "aria-label": title},
       element("div", {class: "figure-head"}, element("strong", {}, title), place.dataset.keeps ? null : still),
       sentence ? element("p", {class: "figure-sentence"}, sentence) : null,
       element("div", {class: "figure-living"}, tools, stage, said, more,
         source ? element("p", {class: "figure-source"}, source) : null,
         element("details", {class: "figure-keys"}, element("summary", {}, "Keys"),
-          element("dl", {}, ...keys.flatMap(([key, what]) => [element("dt", {}, element("kbd", {}, key)), element("dd", {}, what)])))));
+          element("dl", {}, ...[...keys, ["Enter", "press the button that has the focus"]].flatMap(([key, what]) => [element("dt", {}, element("kbd", {}, key)), element("dd", {}, what)])))));
     place.append(card);
     if (picture && !place.dataset.keeps) card.append(picture);
     place.classList.add("figure-is-living");

@@ -63,11 +63,11 @@
     "the producer": "The producer goes on only where nothing else can: the consumer waits at full.",
     "the copies": "Copies land as late as possible: the consumer waits at full for bytes.",
     "the consumer": "The consumer goes on only where nothing else can: the ring fills up, and the producer waits at empty.",
-    "the store": "Step 14, two tiles of three k-tiles. The consumers are slow: while they store tile 0, the producer fills the ring for tile 1 and then waits."};
+    "the store": "This is step 14's kernel, with two consumers and 4 stages. It computes two tiles of three k-tiles; 1.2 is k-tile 2 of tile 1. The consumers are slow: while they store tile 0, the producer fills the ring for tile 1 and then waits."};
 
   figures.kinds.ring = (place, data) => {
     const runs = data.ring;
-    let run = null, at = 0;
+    let run = null, at = 0, wanted = 3;  // the stages that the reader chose
     const frame = figures.frame(place, {title: "A ring of stages, event by event",
       sentence: "Step through what the emulator logged. Each stage has two barriers, full and empty. Slow one role down and see who waits, and where.",
       keys: [["← →", "one event back, one event on"], ["Shift ← →", "to the phase before, to the next phase"], ["Space", "play, pause"], ["Home End", "to the beginning, to the end"],
@@ -93,8 +93,8 @@
     };
     let first = 0;
     const player = figures.player(step, end => { at = end ? run.states.length - 1 : first; tell(); }, 700);
-    const slowChoice = figures.choice("Slow down", [], value => choose(run.stages, value));
-    const stageChoice = figures.choice("Stages", [...new Set(runs.map(one => one.stages))].map(stages => [stages, stages]), value => choose(Number(value), run.slow));
+    const slowChoice = figures.choice("Slow down", [], value => choose(wanted, value));
+    const stageChoice = figures.choice("Stages", [...new Set(runs.map(one => one.stages))].map(stages => [stages, stages]), value => choose(wanted = Number(value), run.slow));
     frame.tools.append(...player.buttons, figures.button("Next phase", "To the next phase that completes", () => { player.stop(); toPhase(1); }, {"data-do": "phase"}),
                        element("span", {class: "gap"}), slowChoice, stageChoice);
 
@@ -115,7 +115,7 @@
       const select = slowChoice.querySelector("select");
       select.replaceChildren(...[...new Set(runs.map(one => one.slow))].map(value => element("option", {value}, value)));
       select.value = run.slow;
-      stageChoice.querySelector("select").value = run.stages;
+      Object.assign(stageChoice.querySelector("select"), {value: run.stages, disabled: runs.filter(one => one.slow === run.slow).length === 1});
       slider.min = first;
       slider.max = run.states.length - 1;
       frame.say(SAY[run.slow]);
@@ -159,6 +159,8 @@
         parts.push(`<path class="ring-${stage.state}" d="${path}"/>`);
         const [x, y] = point((from + to) / 2, (outer + inner) / 2);
         parts.push(`<text class="on-${stage.state}" x="${x}" y="${Number(y) + 5}" text-anchor="middle" font-size="15" font-weight="700">${stage.state === "empty" ? "" : run.step === "14" ? `${Math.floor(stage.tile / run.k_tiles)}.${stage.tile % run.k_tiles}` : stage.tile}</text>`);
+        const corner = point(from + 0.15, outer - 11);
+        parts.push(`<text class="ring-stage on-${stage.state}" x="${corner[0]}" y="${Number(corner[1]) + 4}" text-anchor="middle" font-size="11">${index}</text>`);
       });
       const arrow = (who, radius, inward) => {
         const part = state[who];
@@ -186,7 +188,7 @@
         const now = state.barriers[barrier] ? state.barriers[barrier].phase : 0;
         words = `${part.blocked ? "waits" : "next waits"} at ${barrier} for parity ${parity(part.needs)}`;
         detail = part.needs < 0 ? "The barrier is fresh, so the wait passes at once."
-          : `It needs phase ${part.needs}, and ${barrier} is ${part.blocked ? "still " : ""}in phase ${now} (parity ${parity(now)}): the wait ${part.blocked ? "does not pass" : "passes"}.`;
+          : `Phase ${part.needs} must be complete, and ${barrier} is ${part.blocked ? "still " : ""}in phase ${now} (parity ${parity(now)}): the wait ${part.blocked ? "does not pass" : "passes"}.`;
       } else if (part.next) {
         words = part.next.event === "wgmma" ? "multiplies" : part.next.event === "mbarrier_arrive" ? `will arrive at ${part.next.barrier}` : part.next.event.startsWith("cp_") ? "issues copies" : "fills a stage";
       }
@@ -198,7 +200,7 @@
 
     const bit = (phase, strong) => `<span class="ring-bit p${parity(phase)}${strong ? " strong" : ""}">${parity(phase)}</span>`;
     const drawTable = state => {
-      const here = state.event.barrier;
+      const here = state.event.event !== "mbarrier_init" && state.event.barrier;
       const rows = state.stages.map((stage, index) => {
         const full = state.barriers[`full[${index}]`], empty = state.barriers[`empty[${index}]`];
         const waiting = barrier => run.roles.filter(who => state[who].blocked && state[who].waits.barrier === barrier).map(name).join(" and the ");
@@ -214,12 +216,13 @@
       slider.setAttribute("aria-valuetext", `event ${at - first} of ${run.states.length - 1 - first}`);
       drawRing(state);
       roles.replaceChildren(...run.roles.map(who => drawRole(state, who)),
-        element("div", {class: "ring-key"}, ...Object.entries(WORDS).map(([name, words]) => element("span", {}, element("span", {class: `swatch ring-${name}`}), words))));
+        element("div", {class: "ring-key"}, ...Object.entries(WORDS).map(([name, words]) => element("span", {}, element("span", {class: `swatch ring-${name}`}), words)),
+          element("span", {}, `large: ${run.step === "14" ? "tile.k-tile" : "k-tile"}; small: stage`), element("span", {}, element("span", {class: "swatch ring-here"}), "the last event's barrier")));
       drawTable(state);
       why.innerHTML = `<b>Why one bit is enough.</b> A wait names a parity, not a phase. In this run, a barrier is never more than <b>${run.farthest}</b> phase past the one that a role waits for next: full[s] completes again only after the producer has refilled stage s, and it does that only after the consumer, whose own wait had passed, has released the stage. Phases that follow each other have different parities, so one bit tells “not yet” from “complete”.`;
     };
     figures.keys(frame.card, {...player.keys, "Shift+ArrowRight": () => { player.stop(); toPhase(1); }, "Shift+ArrowLeft": () => { player.stop(); toPhase(-1); },
-      s: () => { const all = [...new Set(runs.map(one => one.slow))]; choose(run.stages, all[(all.indexOf(run.slow) + 1) % all.length]); }});
-    choose(3, "nobody");
+      s: () => { const all = [...new Set(runs.map(one => one.slow))]; choose(wanted, all[(all.indexOf(run.slow) + 1) % all.length]); }});
+    choose(wanted, "nobody");
   };
 }

@@ -110,4 +110,89 @@ __device__ __forceinline__ std::uint32_t atom_add_acq_rel_gpu(std::uint32_t* add
   return before;
 }
 
+// Scope .sys: words by which GPUs tell each other something.
+
+/// ld.relaxed.sys.global.u32
+__device__ __forceinline__ std::uint32_t ld_relaxed_sys(const std::uint32_t* address,
+                                                        Where where = Where::here()) {
+  check_flag(address, where);
+  const emulator::AtomicScope scope(emulator::Scope::kSystem);
+  return emulator::atomic_update(
+      const_cast<std::uint32_t*>(address), "ld_relaxed_sys", where, [](std::uint32_t value) { return value; },
+      emulator::AtomicKind::kLoad);
+}
+
+/// ld.acquire.sys.global.u32
+__device__ __forceinline__ std::uint32_t ld_acquire_sys(const std::uint32_t* address,
+                                                        Where where = Where::here()) {
+  check_flag(address, where);
+  const emulator::AtomicScope scope(emulator::Scope::kSystem);
+  const std::uint32_t value = emulator::atomic_update(
+      const_cast<std::uint32_t*>(address), "ld_acquire_sys", where, [](std::uint32_t old) { return old; },
+      emulator::AtomicKind::kLoad);
+  emulator::fence(emulator::Scope::kSystem, "ld_acquire_sys", where);
+  if (value != 0 && emulator::timeline_on()) {
+    trace_state(TraceState::kPass, where);
+    emulator::log_flag(emulator::OperationKind::kFlagWait, address, where);
+  }
+  return value;
+}
+
+/// st.relaxed.sys.global.u32
+__device__ __forceinline__ void st_relaxed_sys(std::uint32_t* address, std::uint32_t value,
+                                               Where where = Where::here()) {
+  check_flag(address, where);
+  const emulator::AtomicScope scope(emulator::Scope::kSystem);
+  emulator::atomic_update(
+      address, "st_relaxed_sys", where, [value](std::uint32_t) { return value; },
+      emulator::AtomicKind::kStore);
+}
+
+/// st.release.sys.global.u32
+__device__ __forceinline__ void st_release_sys(std::uint32_t* address, std::uint32_t value,
+                                               Where where = Where::here()) {
+  check_flag(address, where);
+  emulator::fence(emulator::Scope::kSystem, "st_release_sys", where);
+  const emulator::AtomicScope scope(emulator::Scope::kSystem);
+  emulator::atomic_update(
+      address, "st_release_sys", where, [value](std::uint32_t) { return value; },
+      emulator::AtomicKind::kStore);
+  if (emulator::timeline_on()) {
+    trace_state(TraceState::kPass, where);
+    emulator::log_flag(emulator::OperationKind::kFlagSet, address, where);
+    trace_state(TraceState::kNone, where);
+  }
+}
+
+/// red.relaxed.sys.global.add.u32
+__device__ __forceinline__ void red_add_relaxed_sys(std::uint32_t* address, std::uint32_t value,
+                                                    Where where = Where::here()) {
+  check_flag(address, where);
+  const emulator::AtomicScope scope(emulator::Scope::kSystem);
+  emulator::atomic_update(address, "red_add_relaxed_sys", where,
+                          [value](std::uint32_t old) { return old + value; });
+}
+
+/// red.release.sys.global.add.u32
+__device__ __forceinline__ void red_add_release_sys(std::uint32_t* address, std::uint32_t value,
+                                                    Where where = Where::here()) {
+  check_flag(address, where);
+  emulator::fence(emulator::Scope::kSystem, "red_add_release_sys", where);
+  const emulator::AtomicScope scope(emulator::Scope::kSystem);
+  emulator::atomic_update(address, "red_add_release_sys", where,
+                          [value](std::uint32_t old) { return old + value; });
+}
+
+/// atom.acq_rel.sys.global.add.u32
+__device__ __forceinline__ std::uint32_t atom_add_acq_rel_sys(std::uint32_t* address, std::uint32_t value,
+                                                              Where where = Where::here()) {
+  check_flag(address, where);
+  emulator::fence(emulator::Scope::kSystem, "atom_add_acq_rel_sys", where);
+  const emulator::AtomicScope scope(emulator::Scope::kSystem);
+  const std::uint32_t before = emulator::atomic_update(address, "atom_add_acq_rel_sys", where,
+                                                       [value](std::uint32_t old) { return old + value; });
+  emulator::fence(emulator::Scope::kSystem, "atom_add_acq_rel_sys", where);
+  return before;
+}
+
 }  // namespace gemm::ptx

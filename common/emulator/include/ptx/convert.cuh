@@ -51,6 +51,15 @@ __device__ __forceinline__ std::uint16_t cvt_rn_satfinite_e5m2x2_f32(float low, 
   return static_cast<std::uint16_t>(gemm::to_e5m2(high).bits << 8 | gemm::to_e5m2(low).bits);
 }
 
+/// cvt.rn.satfinite.e2m1x2.f32: two numbers of 4 bits in the lowest byte, `low` in its lower half; too large
+/// becomes +-6, and so does NaN. sm_100a and later.
+__device__ __forceinline__ std::uint32_t cvt_rn_satfinite_e2m1x2_f32(float low, float high,
+                                                                     Where where = Where::here()) {
+  emulator::check_poison("cvt_rn_satfinite_e2m1x2_f32", low, where);
+  emulator::check_poison("cvt_rn_satfinite_e2m1x2_f32", high, where);
+  return static_cast<std::uint32_t>(gemm::to_e2m1(high).bits) << 4 | gemm::to_e2m1(low).bits;
+}
+
 /// cvt.rni.sat.s8.f32: the nearest integer, ties to even, from -128 to 127; 0 for a NaN.
 __device__ __forceinline__ gemm::int8 cvt_rni_sat_s8_f32(float value, Where where = Where::here()) {
   emulator::check_poison("cvt_rni_sat_s8_f32", value, where);

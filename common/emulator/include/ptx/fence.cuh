@@ -47,4 +47,9 @@ __device__ __forceinline__ void fence_acq_rel_gpu(Where where = Where::here()) {
   emulator::fence(emulator::Scope::kDevice, "fence_acq_rel_gpu", where);
 }
 
+/// fence.acq_rel.sys
+__device__ __forceinline__ void fence_acq_rel_sys(Where where = Where::here()) {
+  emulator::fence(emulator::Scope::kSystem, "fence_acq_rel_sys", where);
+}
+
 }  // namespace gemm::ptx

@@ -185,6 +185,13 @@ __device__ __forceinline__ void cp_async_bulk_tensor_3d_store(const TensorMap* m
   detail::tensor_store("cp_async_bulk_tensor_3d_store", map, shared, where, c0, c1, c2);
 }
 
+/// cp.async.bulk.global.shared::cta.bulk_group
+__device__ __forceinline__ void cp_async_bulk_store(void* global, const void* shared, std::uint32_t bytes,
+                                                    Where where = Where::here()) {
+  emulator::hopper_engine("cp_async_bulk_store", where)
+      .copies.store_plain("cp_async_bulk_store", global, shared, bytes, {}, where);
+}
+
 /// cp.async.bulk.commit_group
 __device__ __forceinline__ void cp_async_bulk_commit_group(Where where = Where::here()) {
   emulator::hopper_engine("cp_async_bulk_commit_group", where).copies.commit(where);

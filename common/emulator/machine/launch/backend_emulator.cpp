@@ -6,6 +6,7 @@
 #include "emulator/async/async_memory.h"
 #include "emulator/machine/machine.h"
 #include "emulator/machine/options.h"
+#include "emulator/machine/ranks.h"
 #include "emulator/memory/device_memory.h"
 #include "emulator/report/causes/causes.h"
 #include "emulator/report/causes/groups.h"
@@ -46,15 +47,19 @@ void device_free(void* memory) noexcept {
   emulator::free_buffer(memory);
 }
 void copy_to_device(void* device, const void* host, std::size_t bytes) {
+  if (emulator::has_ranks()) return emulator::ranks::copy_now(device, host, bytes);
   emulator::copy_in(device, host, bytes);
 }
 void copy_to_host(void* host, const void* device, std::size_t bytes) {
+  if (emulator::has_ranks()) return emulator::ranks::copy_now(host, device, bytes);
   emulator::copy_out(host, device, bytes);
 }
 void fill_device(void* device, std::uint8_t value, std::size_t bytes) {
+  if (emulator::has_ranks()) return emulator::ranks::fill_now(device, value, bytes);
   emulator::fill(device, value, bytes);
 }
 void synchronize() {  // a launch has returned when its grid was done, or has thrown
+  if (emulator::has_ranks()) emulator::ranks::finish_device(emulator::current_device());
   emulator::complete_grids();
 }
 

@@ -14,9 +14,11 @@
 #include "emulator/explore/run.h"
 #include "emulator/machine/attention.h"
 #include "emulator/machine/launch/launch_bounds.h"
+#include "emulator/machine/launch/rank_grid.h"
 #include "emulator/machine/launch/running_grid.h"
 #include "emulator/machine/launch/thread_pool.h"
 #include "emulator/machine/machine.h"
+#include "emulator/machine/ranks.h"
 #include "emulator/machine/watchdog.h"
 #include "emulator/memory/faults.h"
 #include "emulator/report/causes/tile_owners.h"
@@ -268,9 +270,68 @@ std::uint64_t launches_so_far() {
   return launches;
 }
 
+namespace {
+
+/// A kernel may have written there without a wrapper.
+void check_margins() {
+  if (const std::string damage = damaged_margin(); !damage.empty()) {
+    throw_report("global-out-of-bounds",
+                 Report("a kernel wrote outside a device buffer and did not use a wrapper: " + damage)
+                     .rule("a kernel may access only memory that has been allocated",
+                           "CUDA C++ Programming Guide, \"Device Memory\"")
+                     .str());
+  }
+}
+
+}  // namespace
+
+std::uint64_t next_launch() {
+  return launches.fetch_add(1);
+}
+
+void run_rank_grid(Worker& worker, Grid& grid, const void* kernel) {
+  const gemm::ptx::LaunchShape& shape = grid.shape;
+  read_course_rules_of_environment();
+  grid.tag = grid.launch + 1;
+  grid.keeps_reads = true;
+  grid.single_os_thread = true;
+  if (!grid.is_engine) {
+    note_launch_shape(shape);
+    check_shape(shape, grid.options.sm_count, unportable_kernels.count(kernel) == 0);
+    if (kernel != nullptr) check_kernel(kernel, shape);
+  }
+  install_fault_handlers();
+  const WatchTimer timer(grid.options.stall_seconds);
+  const auto clusters = static_cast<std::uint64_t>(shape.grid.count() / shape.cluster.count());
+  const std::uint64_t at_once = shape.co_resident ? clusters : clusters_at_once(shape, grid.options.sm_count);
+  grid.gangs = shape.co_resident ? 1 : (clusters + at_once - 1) / at_once;
+  for (std::uint64_t index = 0; index < grid.gangs; ++index) {
+    ++grid.started;
+    std::vector<std::uint64_t> members;
+    for (std::uint64_t i = index * at_once; i < std::min(clusters, (index + 1) * at_once); ++i) {
+      const std::vector<std::uint64_t> more = gang_members(shape, i);
+      members.insert(members.end(), more.begin(), more.end());
+      if (shape.co_resident) break;
+    }
+    Gang gang(worker, grid, index, members);
+    const std::unique_ptr<Failure> failure = gang.run();
+    if (failure) throw_report(failure->rule, failure->text);
+    if (gang.is_stopped()) return;
+    for (const auto& cta : gang.ctas) {
+      for (const Thread& thread : cta->threads) grid.after.join(thread.clock);
+    }
+  }
+  if (!grid.is_engine) check_margins();
+}
+
 void run_grid(const gemm::ptx::LaunchShape& shape, gemm::ptx::Stream stream,
               const std::function<void()>& body, const void* kernel) {
   if (context.thread) throw harness::Error("a kernel cannot launch a kernel here");
+  if (ranks::is_stream_thread()) return ranks::run_grid(shape, body, kernel);
+  if (has_ranks()) {
+    ranks::launch(shape, stream, kernel, body);
+    return ranks::finish(stream);
+  }
   if (stream != nullptr) throw harness::Error("the emulator has only the default stream; pass nullptr");
   read_course_rules_of_environment();
   const RunningGrid running;
@@ -383,13 +444,7 @@ void run_grid(const gemm::ptx::LaunchShape& shape, gemm::ptx::Stream stream,
   if (exception || failure) forget_grids();
   if (exception) std::rethrow_exception(exception);
   if (failure) throw_report(failure->rule, failure->text);
-  if (const std::string damage = damaged_margin(); !damage.empty()) {
-    throw_report("global-out-of-bounds",
-                 Report("a kernel wrote outside a device buffer and did not use a wrapper: " + damage)
-                     .rule("a kernel may access only memory that has been allocated",
-                           "CUDA C++ Programming Guide, \"Device Memory\"")
-                     .str());
-  }
+  check_margins();
 }
 
 }  // namespace emulator

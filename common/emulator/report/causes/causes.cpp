@@ -515,7 +515,7 @@ std::string arrivals_text(const Grid& grid, const std::vector<Mbarrier::Event>& 
     if (event.kind == Mbarrier::Event::kExpect) continue;
     const std::string activity = text(event.activity);
     std::string place =
-        fmt::format(" of CTA {} at {}{}", text(grid.cta_id(stamp_cta(event.stamp) - 1)), event.where.text(),
+        fmt::format(" of CTA {} at {}{}", name_cta(grid, stamp_cta(event.stamp)), event.where.text(),
                     activity.empty() ? "" : ", after its wait as " + activity);
     if (groups[place].empty()) order.push_back(place);
     groups[place].push_back(stamp_thread(event.stamp));
@@ -579,7 +579,7 @@ ReaderName reader_name(const Gang& gang, Stamp reader) {
 std::string names_of_ctas(const Grid& grid, const std::vector<std::uint32_t>& keys) {
   std::string names;
   for (const std::uint32_t key : keys)
-    names += fmt::format("{}CTA {}", names.empty() ? "" : ", ", text(grid.cta_id(key - 1)));
+    names += fmt::format("{}CTA {}", names.empty() ? "" : ", ", name_cta(grid, key));
   return names;
 }
 
@@ -1211,8 +1211,7 @@ bool explain_two_copies(Report& report, const Thread& thread, const LoadRecord& 
   const std::optional<int> second = k_tile_of(grid, load);
   if (first && second && *first != *second) return false;
   const auto of = [&](const LoadRecord& copy) {
-    return fmt::format("{} of CTA {}{}", describe_load(grid, copy),
-                       text(grid.cta_id(stamp_cta(copy.issuer) - 1)),
+    return fmt::format("{} of CTA {}{}", describe_load(grid, copy), name_cta(grid, stamp_cta(copy.issuer)),
                        copy.ctas != 0 ? fmt::format(" with mask {:#x}", copy.ctas) : std::string());
   };
   const auto bytes = [&](const LoadRecord& copy) {
@@ -2180,7 +2179,7 @@ bool explain_cluster_scope(Report& report, const Thread& thread, Stamp stamp) {
   const bool released = passed->barrier->completed.cluster.covers(stamp);
   report.line("mbarrier", "{}: {} waited for it at {}, after an arrival by CTA {}",
               name_mbarrier(*passed->barrier), name_thread(gang.grid, waiter->stamp()), passed->where.text(),
-              text(gang.grid.cta_id(stamp_cta(stamp) - 1)));
+              name_cta(gang.grid, stamp_cta(stamp)));
   const std::string wait = passed->where.text();
   report.missing(
       released ? fmt::format("an acquire at cluster scope: the wait at {} acquires at the scope of its CTA, "

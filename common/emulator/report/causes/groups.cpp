@@ -96,7 +96,7 @@ bool explain_groups(Report& report, const Grid& grid, std::uintptr_t address, st
     report.line("group",
                 "row {} belongs to group {} ({}). CTA {} stores a box of rows {} to {} for group {} ({}), in "
                 "its tile of rows {} to {}",
-                row, mine, rows_text(own), text(grid.cta_id(key - 1)), box->first, box->second, from,
+                row, mine, rows_text(own), name_cta(grid, key), box->first, box->second, from,
                 rows_text(theirs), tile, tile + grid.options.tile_m - 1);
     report.missing(
         "an end of that store at row {}, the last row of group {}: {} of its {} rows lie beyond it. TMA "
@@ -114,8 +114,8 @@ bool explain_groups(Report& report, const Grid& grid, std::uintptr_t address, st
   report.missing(
       "one owner: CTAs {} and {} both store this element. Either a tile of group {} must not store rows "
       "after {}, or two CTAs have taken the same tile of group {}",
-      text(grid.cta_id(one - 1)), text(grid.cta_id(other - 1)), before,
-      rows[static_cast<std::size_t>(before)].end - 1, mine);
+      name_cta(grid, one), name_cta(grid, other), before, rows[static_cast<std::size_t>(before)].end - 1,
+      mine);
   return true;
 }
 

@@ -238,7 +238,7 @@ bool explain_small_expectation(Report& report, const LastWait& wait, const LoadR
   if (expected == 0 || all <= expected) return false;
   std::string by_cta;
   for (const auto& [key, bytes] : brought)
-    by_cta += fmt::format("{}{} by CTA {}", by_cta.empty() ? "" : ", ", bytes, text(grid.cta_id(key - 1)));
+    by_cta += fmt::format("{}{} by CTA {}", by_cta.empty() ? "" : ", ", bytes, name_cta(grid, key));
   report.line("expected",
               "phase {} of {} expected {} bytes ({}) and completed when they had arrived; the copies of "
               "k-tile {} have delivered {} so far: {}",

@@ -14,6 +14,7 @@
 #include "harness/base/problem.h"
 #include "harness/verify/survey.h"
 #include "harness/verify/types/fp8_sum.h"
+#include "harness/verify/types/quantised.h"
 #include "harness/verify/types/sums.h"
 #include "harness/verify/types/weights.h"
 
@@ -60,6 +61,8 @@ double largest_of_narrow(Type type) {
       return 57344;
     case Type::kInt8:
       return 127;
+    case Type::kE2m1:
+      return 6 * 448 * 2 / 3.0;  // with its scale; three standard deviations, since 16 elements share one
     default:
       return 0;
   }
@@ -198,13 +201,13 @@ std::vector<float> decoded(const std::vector<std::uint8_t>& matrix, const TypedR
   return values;
 }
 
-/// What a kernel stores for this sum, decoded.
+/// What a kernel stores for this sum, decoded; of a quantised D what is quantised.
 float stored(const TypedRules& rules, double sum, double slack) {
   const float scaled = static_cast<float>(sum) * rules.scale();
   const float moved = std::isfinite(scaled)
                           ? scaled + static_cast<float>(slack * std::abs(static_cast<double>(scaled)))
                           : scaled;
-  return decode(rules.types.d, encode(rules.types.d, moved));
+  return rules.types.quantise_d() ? moved : decode(rules.types.d, encode(rules.types.d, moved));
 }
 
 /// Standard deviation of a sum, roughly: for scales only.
@@ -212,6 +215,10 @@ double typical_sum(const TypedRules& rules) {
   const double root = std::sqrt(static_cast<double>(rules.a.columns));
   const bool integers = rules.types.a == Type::kInt8;
   const double range = rules.a.range;
+  constexpr double kNvScales = 23;  // the root mean square of the products of random_ue4m3
+  const bool is_random = rules.a.pattern == Pattern::kNormal || rules.a.pattern == Pattern::kUniform;
+  if (rules.types.are_nv() && is_random)
+    return root * kNvScales * (rules.a.pattern == Pattern::kNormal ? 2.0 * 2.0 : 6.0 * 6.0 / 3);
   switch (rules.a.pattern) {
     case Pattern::kNormal:
       return root * (integers ? static_cast<double>(kIntegerDeviation * kIntegerDeviation) : 1);
@@ -261,6 +268,13 @@ TypedImage untouched_image(const TypedRules& rules) {
 }
 
 void restore_poison(TypedImage& image, const TypedRules& rules, std::int64_t index) {
+  if (rules.types.quantise_d()) {
+    const gemm::Shape shape = rules.shape();
+    image.d[static_cast<std::size_t>(index) / 2] = kPoisonByte;
+    image.d[quantised_scale_byte(shape, static_cast<int>(index / shape.n),
+                                 static_cast<int>(index % shape.n) / gemm::kNvBlock)] = kPoisonByte;
+    return;
+  }
   const auto size = static_cast<std::size_t>(gemm::bytes_of(rules.types.d));
   for (std::size_t byte = static_cast<std::size_t>(index) * size;
        byte < (static_cast<std::size_t>(index) + 1) * size; ++byte)
@@ -270,6 +284,12 @@ void restore_poison(TypedImage& image, const TypedRules& rules, std::int64_t ind
 /// D from the image's operands; rows of no group are poison.
 void multiply(TypedImage& image, const TypedRules& rules) {
   const std::vector<double> value = sums_of(image, rules, nullptr);
+  if (rules.types.quantise_d()) {
+    std::vector<float> scaled(value.size());
+    for (std::size_t i = 0; i < value.size(); ++i) scaled[i] = stored(rules, value[i], 0);
+    image.d = quantised(rules.shape(), scaled);
+    return;
+  }
   image.d.resize(value.size() * static_cast<std::size_t>(gemm::bytes_of(rules.types.d)));
   const std::vector<int> groups = groups_of_rows(rules);
   const auto columns = static_cast<std::size_t>(rules.shape().n);
@@ -1176,6 +1196,17 @@ void add_special_scales(std::uint64_t key, std::vector<float>& scales) {
   }
 }
 
+/// Where D's type is narrow, so that a few of its elements saturate.
+void set_scale_of_d(TypedRules& rules, bool exact, bool saturates) {
+  const double largest = largest_of_narrow(rules.types.d);
+  if (largest == 0) return;
+  const double share = rules.types.d == Type::kFp16 && !saturates ? 16 : 2;  // 16 standard deviations, or 2
+  const double wanted =
+      largest / share / typical_sum(rules) / static_cast<double>(rules.scales[0] * rules.scales[1]);
+  rules.scales[2] = static_cast<float>(exact ? std::exp2(std::floor(std::log2(wanted))) : wanted);
+  if (rules.scale() == 1) rules.scales[2] = 0.25f;  // then it would not show whether anything scales
+}
+
 }  // namespace
 
 TypedRules typed_rules(const gemm::Shape& shape, const Types& types, Pattern pattern, std::uint64_t seed,
@@ -1206,6 +1237,7 @@ TypedRules typed_rules(const gemm::Shape& shape, const Types& types, Pattern pat
     rules.scales = {1, 1, 1};
     if (!types.are_nv()) return rules;
     rules.scales = exact ? std::array{0.5f, 8.0f, 0x1p-7f} : std::array{0.37f, 1.9f, 0.6f};
+    if (types.quantise_d()) set_scale_of_d(rules, exact, saturates);
     if (pattern == Pattern::kSpecial) add_special_scales(rules.a.key, rules.blocks_a);
     return rules;
   }
@@ -1221,13 +1253,7 @@ TypedRules typed_rules(const gemm::Shape& shape, const Types& types, Pattern pat
     return rules;
   }
   rules.scales = exact ? std::array{0.5f, 8.0f, 0x1p-7f} : std::array{0.37f, 1.9f, 0.6f};
-  if (const double largest = largest_of_narrow(types.d); largest > 0) {
-    const double share = types.d == Type::kFp16 && !saturates ? 16 : 2;  // 16 standard deviations, or 2
-    const double wanted =
-        largest / share / typical_sum(rules) / static_cast<double>(rules.scales[0] * rules.scales[1]);
-    rules.scales[2] = static_cast<float>(exact ? std::exp2(std::floor(std::log2(wanted))) : wanted);
-    if (rules.scale() == 1) rules.scales[2] = 0.25f;  // then it would not show whether anything scales
-  }
+  set_scale_of_d(rules, exact, saturates);
   return rules;
 }
 
@@ -1327,6 +1353,12 @@ std::string rounded_to_one_side(const Survey& found, const TypedAcceptance& acce
       [&](std::size_t index) { return acceptance.low[index] < 0; });
 }
 
+constexpr std::uint8_t kNanScale = 0x7f;
+
+float scale_value(std::uint8_t bits) {
+  return gemm::to_float(gemm::e4m3{bits});
+}
+
 SumError error_of(const TypedRules& rules, const TypedImage& image, const TypedAcceptance& acceptance) {
   SumError error{.bound = typed_error(rules.types, rules.shape().k, 1)};
   double squares = 0;
@@ -1372,11 +1404,16 @@ std::string written_guard_rows(const TypedRules& rules, const std::vector<int>& 
 
 }  // namespace
 
-CheckResult verify(const TypedRules& rules, const TypedImage& image, const TypedAcceptance& acceptance,
+CheckResult verify(const TypedRules& rules, const TypedImage& image, const TypedAcceptance& values,
                    const gemm::TileShape& tile) {
   constexpr std::size_t kListed = 8;
   const gemm::Shape shape = rules.shape();
   const Type type = rules.types.d;
+  const bool quantises = rules.types.quantise_d();
+  const QuantisedAcceptance blocks =
+      quantises ? quantised_acceptance(shape, values, image.d) : QuantisedAcceptance{};
+  const TypedAcceptance& acceptance = quantises ? blocks.elements : values;
+  const auto scale_of = [&](std::size_t index) { return blocks.scales[index / gemm::kNvBlock]; };
   const auto size = static_cast<std::size_t>(gemm::bytes_of(type));
   const std::vector<float>& high = acceptance.high.empty() ? acceptance.low : acceptance.high;
   const auto got_at = [&](std::size_t index) {
@@ -1385,9 +1422,11 @@ CheckResult verify(const TypedRules& rules, const TypedImage& image, const Typed
   const auto is_right = [&](std::size_t index) {
     const float got = got_at(index);
     if (std::isnan(acceptance.low[index])) return std::isnan(got);
+    if (quantises && !scale_of(index).is_right()) return false;
     return acceptance.low[index] <= got && got <= high[index];
   };
   const auto is_poisoned = [&](std::size_t index) {
+    if (quantises) return image.d[index / 2] == kPoisonByte && scale_of(index).got == kPoisonByte;
     bool poisoned = true;
     for (std::size_t byte = index * size; byte < (index + 1) * size; ++byte)
       poisoned = poisoned && image.d[byte] == typed_poison(type, byte);
@@ -1405,7 +1444,7 @@ CheckResult verify(const TypedRules& rules, const TypedImage& image, const Typed
     if (!is_wrong(index)) return Wrong::kNot;
     if (is_poisoned(index)) return Wrong::kNeverWritten;
     const float got = got_at(index);
-    if (std::isnan(got)) return Wrong::kNan;
+    if (std::isnan(got) || (quantises && scale_of(index).got == kNanScale)) return Wrong::kNan;
     return std::isinf(got) ? Wrong::kInfinity : Wrong::kValue;
   });
   constexpr std::int64_t kChance = 16;  // one in 256 wrong int8 is the noise that was there
@@ -1439,6 +1478,14 @@ CheckResult verify(const TypedRules& rules, const TypedImage& image, const Typed
           got_at(index), acceptance.high.empty() ? "expected" : "allowed",
           acceptance.high.empty() ? fmt::format("{}", acceptance.low[index])
                                   : fmt::format("{} .. {}", acceptance.low[index], high[index]));
+      if (quantises) {
+        const BlockScale scale = scale_of(index);
+        text += fmt::format("      the scale of its block: got {}, {} {}\n", scale_value(scale.got),
+                            scale.low == scale.high ? "expected" : "allowed",
+                            scale.low == scale.high
+                                ? fmt::format("{}", scale_value(scale.low))
+                                : fmt::format("{} .. {}", scale_value(scale.low), scale_value(scale.high)));
+      }
       if (wrong.size() == kListed) break;
     }
   }
@@ -1478,15 +1525,29 @@ CheckResult verify(const TypedRules& rules, const TypedImage& image, const Typed
       break;
     }
   }
-  if (found.value > 0) {
+  if (quantises) {
+    constexpr std::size_t kSamples = 4096;  // of many blocks
+    std::vector<std::size_t> samples;
+    for (std::size_t index = 0; index < acceptance.low.size() && samples.size() < kSamples; ++index) {
+      if (is_wrong(index)) samples.push_back(index);
+    }
+    text += explain_quantised(blocks, values, samples, image.d);
+  } else if (found.value > 0) {
     const std::string scales =
         explain(rules, tile.n, rules.types.scale_block() > 0 ? spread : wrong, image.d.data());
     std::string why = scales.empty() ? rounded_to_one_side(found, acceptance, type, image.d.data()) : scales;
     text += why.empty() ? explain_k(rules, tile, nearby, image.d.data()) : why;
   }
-  if (found.value > 0) text += describe_registers(found, is_wrong);
+  if (found.value > 0 && !quantises) text += describe_registers(found, is_wrong);
   if (found.value > 0 && acceptance.high.empty())
     text += explain_pairs(rules, image.d.data(), acceptance.low);
+  if (blocks.stray > 0) {
+    if (found.value == 0) result.failed.emplace_back(kValue);
+    text += fmt::format(
+        "  [{}] {} scales of rows or blocks that D does not have are not 0: the next product reads those of "
+        "blocks, and a NaN times zero is a NaN\n",
+        kValue, blocks.stray);
+  }
   const auto band = guard_band();
   if (image.before != band) {
     result.failed.emplace_back(kGuardBefore);
@@ -1678,6 +1739,21 @@ void typed_nibbles_exchanged(TypedImage& image, const TypedRules& rules, const g
   image.d = other.d;
 }
 
+/// The quantiser puts the lower column into the upper half of a byte.
+void typed_d_nibbles_exchanged(TypedImage& image, const TypedRules& rules, const gemm::TileShape&) {
+  for (std::size_t i = 0; i < quantised_scales_begin(rules.shape()); ++i)
+    image.d[i] = static_cast<std::uint8_t>(image.d[i] << 4 | image.d[i] >> 4);
+}
+/// The words of D's scales have their bytes the other way round in pairs.
+void typed_d_scales_exchanged(TypedImage& image, const TypedRules& rules, const gemm::TileShape&) {
+  for (std::size_t i = quantised_scales_begin(rules.shape()); i < image.d.size(); i += 2)
+    std::swap(image.d[i], image.d[i + 1]);
+}
+/// The last byte of the last row's piece, of a block or of a row that is not there.
+void typed_d_stray_scale(TypedImage& image, const TypedRules&, const gemm::TileShape&) {
+  image.d.back() = 1;
+}
+
 /// What a kernel makes of weights or scales that it takes for others.
 void with_weights(TypedImage& image, const TypedRules& rules,
                   void (*change)(TypedImage&, const TypedRules&)) {
@@ -1794,6 +1870,11 @@ std::vector<TypedFault> typed_faults(const Types& types) {
   if (types.are_nv()) {
     add("A's scales of the first instruction of a k-tile", kValue, true, typed_one_piece);
     add("the nibbles of A exchanged", kValue, true, typed_nibbles_exchanged);
+  }
+  if (types.quantise_d()) {
+    add("the nibbles of D exchanged", kValue, true, typed_d_nibbles_exchanged);
+    add("D's scales of the other block of a pair", kValue, true, typed_d_scales_exchanged);
+    add("a scale of a row that D does not have", kValue, false, typed_d_stray_scale);
   }
   if (types.scale_block() > 0) {
     add("scales of blocks not applied", kValue, true, typed_blocks_unscaled);

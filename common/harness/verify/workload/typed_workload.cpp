@@ -12,6 +12,7 @@
 #include "harness/backend/backend.h"
 #include "harness/backend/emulator_control.h"
 #include "harness/base/problem.h"
+#include "harness/verify/types/quantised.h"
 #include "harness/verify/types/weights.h"
 #include "harness/verify/workload/guarded_buffer.h"
 #include "ptx/tcgen05_scaled_descriptor.h"
@@ -21,6 +22,11 @@ namespace {
 
 std::size_t typed_bytes(int rows, int columns, gemm::Type type) {
   return static_cast<std::size_t>(gemm::offset(rows, 0, columns) * gemm::bits_of(type) / 8);
+}
+
+/// D, with its scales where it has some.
+std::size_t d_bytes(const gemm::Shape& shape, const gemm::Types& types) {
+  return types.quantise_d() ? quantised_bytes(shape) : typed_bytes(shape.m, shape.n, types.d);
 }
 
 /// Of the scales of weights; 0 where there are none.
@@ -95,6 +101,7 @@ TypedWorkload::TypedWorkload(const gemm::Shape& shape, const gemm::Types& types,
       wide_ =
           std::make_unique<DeviceBuffer>(typed_bytes(shape.n, shape.k, gemm::Type::kBf16), "weights in bf16");
   }
+  if (const std::string rule = gemm::violated_quantised_rule(shape, types); !rule.empty()) throw Error(rule);
   a_ = std::make_unique<DeviceBuffer>(typed_bytes(shape.m, shape.k, types.a), "A");
   b_ = std::make_unique<DeviceBuffer>(typed_bytes(rules_.b.rows, shape.k, types.b), "B");
   scales_ = std::make_unique<DeviceBuffer>(sizeof rules_.scales, "scales");
@@ -111,7 +118,7 @@ TypedWorkload::TypedWorkload(const gemm::Shape& shape, const gemm::Types& types,
     blocks_a_ = of(shape.m, "scales of A");
     blocks_b_ = of(shape.n, "scales of B");
   }
-  d_ = std::make_unique<GuardedBuffer>(typed_bytes(shape.m, shape.n, types.d), "D");
+  d_ = std::make_unique<GuardedBuffer>(d_bytes(shape, types), "D");
   fill_inputs();
   poison();
 }
@@ -167,6 +174,7 @@ gemm::Problem TypedWorkload::problem() const {
   } else if (rules_.types.have_scale_pieces()) {
     problem.mx_scales_a = reinterpret_cast<const std::uint8_t*>(blocks_a_->bytes());
     problem.mx_scales_b = reinterpret_cast<const std::uint8_t*>(blocks_b_->bytes());
+    if (rules_.types.quantise_d()) problem.mx_scales_d = d_->bytes() + quantised_scales_begin(rules_.shape());
     if (rules_.types.are_nv()) problem.scales = reinterpret_cast<const float*>(scales_->bytes());
   } else if (rules_.types.are_k_major() && !group_scales_) {
     problem.scales = reinterpret_cast<const float*>(scales_->bytes());
@@ -243,7 +251,7 @@ std::int64_t typed_workload_bytes(const gemm::Shape& shape, const gemm::Types& t
   return of_blocks + of_mx +
          static_cast<std::int64_t>(typed_bytes(shape.m, shape.k, types.a) +
                                    static_cast<std::size_t>(groups) * typed_bytes(shape.n, shape.k, types.b) +
-                                   typed_bytes(shape.m, shape.n, types.d) + scale_bytes(shape, types) +
+                                   d_bytes(shape, types) + scale_bytes(shape, types) +
                                    2 * kGuardBytes + 3 * sizeof(float));
 }
 

@@ -11,10 +11,12 @@ for (const button of document.querySelectorAll(".sass-switch")) {
 
 // What is wider than the page scrolls by keys, too.
 const reach = () => {
-  for (const one of document.querySelectorAll("pre > code, .md-typeset__scrollwrap, .source")) {
-    if (one.scrollWidth > one.clientWidth) one.tabIndex = 0;
+  const parts = [...document.querySelectorAll("pre > code, .md-typeset__scrollwrap, .source")];
+  const wide = parts.map(one => one.scrollWidth > one.clientWidth); // all at once: after a change, the next width would need a new layout
+  parts.forEach((one, at) => {
+    if (wide[at]) one.tabIndex = 0;
     else one.removeAttribute("tabindex");
-  }
+  });
 };
 addEventListener("load", reach);
 addEventListener("resize", reach);

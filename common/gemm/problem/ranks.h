@@ -1,0 +1,62 @@
+// The problem of Part VII's first step: several GPUs of one process, called ranks, and bytes that each of
+// them sends to the next one.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "ptx/launch_shape.h"
+
+namespace gemm {
+
+/// A copy between ranks is whole rows, and a piece of it is whole chunks.
+inline constexpr int kCopyRowBytes = 1024;
+inline constexpr int kCopyChunkBytes = 16 * 1024;
+
+/// The memory of one rank that the others know. All of it may be accessed by every rank.
+struct RankMemory {
+  const void* source[2] = {};        // what it sends in even and in odd epochs
+  void* inbox = nullptr;             // what the rank before it has sent
+  std::uint32_t* arrived = nullptr;  // [pieces]: the last epoch in which the piece came
+  std::uint32_t* taken = nullptr;    // [1]: how often a reader of the next rank has finished an epoch
+  std::uint32_t* wrong = nullptr;    // [1]: how many words of the inbox were not what they should be
+};
+
+/// Rank r sends `bytes` bytes to rank r + 1, and the last rank to the first one.
+struct PeerCopy {
+  std::vector<RankMemory> ranks;
+  std::int64_t bytes = 0;        // a multiple of kCopyRowBytes
+  std::int64_t piece_bytes = 0;  // a multiple of kCopyChunkBytes; each piece has a flag
+  int ctas = 1;                  // that send; one per SM
+  int reader_ctas = 1;           // that read what has arrived
+
+  int count() const { return static_cast<int>(ranks.size()); }
+  const RankMemory& memory(int rank) const { return ranks[static_cast<std::size_t>(rank)]; }
+  int next(int rank) const { return (rank + 1) % count(); }
+  int previous(int rank) const { return (rank + count() - 1) % count(); }
+  std::int64_t pieces() const { return (bytes + piece_bytes - 1) / piece_bytes; }
+};
+
+/// Word `index` of what a rank sends. It differs from that of every other rank, from that of every other
+/// word, and from what the same rank sent an epoch ago, so nothing old and nothing misplaced is taken for it.
+constexpr std::uint32_t sent_word(std::uint32_t rank, std::uint32_t epoch, std::uint32_t index) {
+  const std::uint32_t sender = 2 * rank + (epoch & 1) + 1;
+  return index * 0x9e3779b1u ^ sender * 0x85ebca77u;  // odd factors: no two words are equal
+}
+
+/// Something that a rank does in an epoch, given to one of its streams while it is the current device.
+using RankWork = std::function<void(int rank, std::uint32_t epoch, ptx::Stream stream)>;
+
+/// A prepared exchange. `before`, `run` and `after` follow each other on one stream, `reader` has a stream of
+/// its own. Only `run` is timed. Each may be empty. Epochs are 1, 2, 3 and so on, and every rank takes part
+/// in each of them.
+struct RankLauncher {
+  RankWork before;
+  RankWork run;
+  RankWork after;
+  RankWork reader;
+};
+
+}  // namespace gemm
