@@ -58,8 +58,9 @@ struct Shared {
   Work following[V::kStages];  // [stage]: beside the last k-tile of a tile, the tile after it
 };
 
-/// Rows of A that no box brings are multiplied, too. Nobody stores what comes of them, so they may be
-/// anything that is there.
+/// Rows of A that no box brings are multiplied, too. Nobody stores what comes of them, so D is right whatever
+/// they hold. They are zeros all the same: elsewhere, a read of memory that nobody has written is a mistake,
+/// and the emulator reports it.
 template <int kStages, typename Tiles>
 __device__ __forceinline__ void fill_with_zeros(Tiles (&stages)[kStages], int threads) {
   for (auto& stage : stages) {
@@ -67,7 +68,7 @@ __device__ __forceinline__ void fill_with_zeros(Tiles (&stages)[kStages], int th
     for (int i = static_cast<int>(threadIdx.x); i < kVectors; i += threads)
       ptx::st_shared(reinterpret_cast<uint4*>(&stage.a) + i, make_uint4(0, 0, 0, 0));
   }
-  ptx::fence_proxy_async_shared_cta();  // the tensor cores read them
+  ptx::fence_proxy_async_shared_cta();  // before the tensor cores read the zeros
 }
 
 /// The scales of a group's B. Each group begins with a block of its own, even where N ends inside one.

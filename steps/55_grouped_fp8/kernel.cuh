@@ -46,8 +46,9 @@ __global__ void __launch_bounds__(V::R::kThreads, T::kCtasPerSm)
   const int k_tiles = ceil_div(k, kScaleBlock);
   const int warp = warp_index();
 
-  // Lesson: between two parts, a search would delay the next one. So all warps look for the CTA's first tile
-  // before their roles part, and from then on only the producer searches.
+  // Lesson: a search that looks at 32 more groups takes longer than a part, so consumers would issue their
+  // next part late. Only the producer searches. The CTA's first tile is the exception: nothing is being
+  // multiplied yet, so every warp finds it for itself.
 
   // ANCHOR: first_tile
   GroupSearch<T, GroupsOnDevice> search{n, {RasterOrder::kGrouped, 2048 / T::kM}, groups};
@@ -197,7 +198,7 @@ inline const Step kStep{
         variant<Fp8Groups<128, 256, 3>, kRows>("contiguous", "groups one after another, tiles of 128 x 256"),
         variant<Fp8Groups<128, 192, 4, Phase::kOut>, kRows>("contiguous_192", "the same, 128 x 192 in turns"),
         variant<Fp8Groups<128, 256, 3>, kMasked>("masked", "counts in device memory, tiles of 128 x 256"),
-        variant<Fp8Groups<64, 256, 4, Phase::kAny, 16>, kMasked>("masked_few",
-                                                                 "tiles of 64 x 256 for few rows a group")}};
+        variant<Fp8Groups<64, 256, 4, Phase::kAny, 16>, kMasked>(
+            "masked_few", "tiles of 64 x 256 for few rows per group")}};
 
 }  // namespace gemm::step_55

@@ -15,6 +15,7 @@
 #include "ptx/stmatrix.cuh"
 #include "ptx/tensor_map.h"
 #include "ptx/tma.cuh"
+#include "ptx/trace.cuh"
 
 namespace gemm {
 
@@ -56,6 +57,7 @@ __device__ __forceinline__ void store_whole_tile(const float (&sums)[kSums],
 template <int kSums>
 __device__ __forceinline__ void store_rows_before(const float (&sums)[kSums], bf16* d, int end, int n,
                                                   int row_of_d, int column_of_d) {
+  if constexpr (ptx::kTraces) ptx::trace_state(ptx::TraceState::kStore);
   const int lane = static_cast<int>(threadIdx.x) % 32;
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
@@ -69,6 +71,7 @@ __device__ __forceinline__ void store_rows_before(const float (&sums)[kSums], bf
                      ptx::cvt_rn_bf16x2_f32(sums[4 * j + 2 * half], sums[4 * j + 2 * half + 1]));
     }
   }
+  if constexpr (ptx::kTraces) ptx::trace_state(ptx::TraceState::kNone);
 }
 
 }  // namespace gemm
