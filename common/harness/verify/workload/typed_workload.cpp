@@ -251,8 +251,8 @@ std::int64_t typed_workload_bytes(const gemm::Shape& shape, const gemm::Types& t
   return of_blocks + of_mx +
          static_cast<std::int64_t>(typed_bytes(shape.m, shape.k, types.a) +
                                    static_cast<std::size_t>(groups) * typed_bytes(shape.n, shape.k, types.b) +
-                                   d_bytes(shape, types) + scale_bytes(shape, types) +
-                                   2 * kGuardBytes + 3 * sizeof(float));
+                                   d_bytes(shape, types) + scale_bytes(shape, types) + 2 * kGuardBytes +
+                                   3 * sizeof(float));
 }
 
 }  // namespace harness
