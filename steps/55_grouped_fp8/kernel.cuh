@@ -119,7 +119,7 @@ __global__ void __launch_bounds__(V::R::kThreads, T::kCtasPerSm)
     if (row + 64 <= work.end)
       store_whole_tile(reader.sums, shared.d[warpgroup], &d_map, row, column);
     else
-      store_rows_before(reader.sums, gemm.d, work.end, n, row, column);
+      store_rows_before(reader.sums, gemm.d, work.end, gemm.shape.n, row, column);
     __syncwarp();  // without it, ptxas takes the stage's number for one that differs from lane to lane
   };
 
