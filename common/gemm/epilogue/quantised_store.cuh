@@ -84,7 +84,8 @@ struct QuantisedStore {
         ptx::st_global(reinterpret_cast<uint4*>(elements + offset(tile_row + row, column + half, n) / 2),
                        {left.elements[0], left.elements[1], right.elements[0], right.elements[1]});
       }
-      ptx::st_global(reinterpret_cast<std::uint32_t*>(piece_row + column / kPieceN * kPieceBytes), word);
+      ptx::st_global(reinterpret_cast<std::uint32_t*>(piece_row + offset(column / kPieceN, 0, kPieceBytes)),
+                     word);
     }
     // ANCHOR_END: store_quantised
   }
