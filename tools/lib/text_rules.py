@@ -19,6 +19,7 @@ BLANKS_MARKDOWN = re.compile(rb"([^ ] | {3,}|\t)$")
 # Three habits of these pages that docs/style.md has pairs for. Rows of tables are left out: many are generated.
 PER = re.compile(r"(?m)^(?!\|).*?\b((?:\d[\d.,]*|one|two|three|four|eight) (?:bytes?|FLOP|registers?|CTAs?|tiles?|threads?|operations?|instructions?|"
                  r"clocks?|loads|stores|outputs?) an? (?:clock|SM|CTA|thread|warp|warpgroup|block|tile|k-tile|launch|layer|group|stage|row))\b")
+NUMBER = re.compile(r"(?<=\S)\n(<!-- number:)")  # Markdown takes a comment at the beginning of a line for HTML
 SPACE = re.compile(r"\b((?:behind|in front of) (?:the|a|an|its|each|every|this|that) (?:fence|wait|arrival|release|acquire|exit|launch|store|load)s?)\b")
 HEADLESS = re.compile(r"(?m)^ *[^ /].*?//[/<]* (of .*)$")
 
@@ -31,6 +32,8 @@ def style_findings(path, text):
             yield text.count("\n", 0, found.start(1)) + 1, f"'{found[1]}': a rate has 'per' (docs/style.md)"
         for found in SPACE.finditer(text):
             yield text.count("\n", 0, found.start(1)) + 1, f"'{found[1]}': events come before and after each other (docs/style.md)"
+        for found in NUMBER.finditer(text):
+            yield text.count("\n", 0, found.start(1)) + 1, "a line that begins with the mark of a number ends its paragraph: put it on the line before"
     if path.startswith("steps/") and path.endswith((".cuh", ".h")):
         for found in HEADLESS.finditer(text):
             yield text.count("\n", 0, found.start(1)) + 1, f"'{found[1]}': 'of' lacks its noun (docs/style.md)"

@@ -85,6 +85,10 @@ class Style(unittest.TestCase):
         self.assertEqual(found, [(1, "'64 registers a thread': a rate has 'per' (docs/style.md)")])
         self.assertEqual(list(text_rules.style_findings("docs/style.md", "64 registers a thread\n")), [])
 
+    def test_no_line_begins_with_the_mark_of_a_number(self):
+        found = list(text_rules.style_findings("docs/a.md", "It takes\n<!-- number: source -->3<!-- /number --> clocks.\n\n<!-- number: source -->Four.<!-- /number -->\n"))
+        self.assertEqual([line for line, _ in found], [2])
+
     def test_events_come_before_and_after(self):
         found = list(text_rules.style_findings("docs/a.md", "The thread is one phase behind the barrier.\nIt needs a fence behind the wait.\n"))
         self.assertEqual(found, [(2, "'behind the wait': events come before and after each other (docs/style.md)")])

@@ -41,7 +41,7 @@
   figures.kinds.tensor_memory = (place, data) => {
     let run = null, at = 0, first = 0, chosen = [0, 0];
     const frame = figures.frame(place, {title: "Tensor memory, event by event",
-      sentence: "One thread adds to an accumulator while four warps read the other, each its own 32 lanes. Step through what the emulator logged in step 73, slow down a role, or give the CTA a single accumulator.",
+      sentence: "Because there are two accumulators, one thread may add to one of them while four warps read the other, each its own 32 lanes. (In these short logs, they take turns.) Step through what the emulator logged in step 73, slow down a role, or give the CTA a single accumulator.",
       keys: [["← →", "one event back, one event on"], ["Space", "play, pause"], ["Home End", "to the beginning, to the end"], ["S", "slow down the next role"]],
       source: data.source});
     const step = direction => {
