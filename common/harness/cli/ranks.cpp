@@ -202,8 +202,16 @@ std::vector<EmulatorControl> schedules_of(const RankOptions& options) {
 }
 
 bool check_emulated(const std::vector<Entry>& entries, const RankOptions& options) {
+  constexpr std::int64_t kMost = std::int64_t{2} << 20;
   const int epochs = options.relaunch > 0 ? options.relaunch : 3;
-  for (const RankCase& one : cases_of(options)) {
+  const std::vector<RankCase> cases = cases_of(options);
+  for (const RankCase& one : cases) {
+    if (one.form.bytes * epochs > kMost)
+      throw Error(fmt::format("{} in {} are too much for the emulator, which copies at most {} per rank",
+                              size_text(one.form.bytes), counted(static_cast<std::size_t>(epochs), "epoch"),
+                              size_text(kMost)));
+  }
+  for (const RankCase& one : cases) {
     fmt::print("{}\n", fitted(fmt::format("{}, {} in pieces of {}, {} per rank: {}", direction(one.form),
                                           size_text(one.form.bytes), size_text(one.piece_bytes),
                                           counted(static_cast<std::size_t>(one.ctas), "CTA"), one.why)));

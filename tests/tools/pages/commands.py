@@ -20,6 +20,9 @@ REFUSED = {
     "tools/compare --lab 51:all 4096x1024x4096 2048x2048x8192 4096 64x4096x4096 --check --pattern exact": "proxy-fence-after-read",
     "tools/run 09 --variant 128x256 --without kernel.cuh:84 --check --backend emulator": "load-overwrites",
     "tools/play mbarrier init 2, arrive_expect 512, arrive, arrive": "the count of mbarrier.init is the number of",
+    "tools/run 60 64MiB --ctas 4,8,16,32": "too much for the emulator",
+    "tools/run 60 64MiB --piece 64KiB,1MiB,16MiB": "too much for the emulator",
+    "tools/run 60 1MiB --check --relaunch 1000 --delay 50": "--delay is for GPUs",
 }
 # Others change the tree, take long, or need what not every machine has: their --help must know the flags.
 TYPED = {"compare", "play", "run", "sweep"}
@@ -136,6 +139,8 @@ def instead(command):
         return "help", shlex.join(words)
     if PLACEHOLDER.search(command):
         return "help", shlex.join([words[0], "--help"])
+    if {"--groups", "--time"} <= set(words):
+        return "help", shlex.join(words)  # a prediction knows no groups
     if tool == "compare" and not ANYWHERE & set(words) or {"--time", "--autotune"} & set(words):
         if "--budget" not in words:
             return "predict", tuple(map(shlex.join, as_prediction(words)))
