@@ -127,13 +127,13 @@ class CompletedFlags(unittest.TestCase):
                 self.assertEqual(set(re.findall(r'add_flag\(\s*"(--[\w-]+)"', source)) & known, set(), path)
 
     def test_offered_values_and_flags_are_understood(self):
-        program = BUILD / "bin/01_naive"
-        if not program.exists():
+        programs = [BUILD / "bin/01_naive", BUILD / "bin/60_peer_copy"]  # one with a product, one about several GPUs
+        if not all(program.exists() for program in programs):
             self.skipTest(f"{BUILD} holds no programs")
-        said = subprocess.run([program, "--help"], capture_output=True, text=True, check=True).stdout
+        said, of_ranks = (subprocess.run([program, "--help"], capture_output=True, text=True, check=True).stdout for program in programs)
         for flag in ("--mode", "--completion", "--pattern", "--gpu"):
             line = next(line for line in said.splitlines() if f"  {flag} " in line)
             for value in offered(ROOT, f"tools/run 01 {flag} ")[0]:
                 self.assertRegex(line, rf"\b{value}\b")
         flags = set(offered(ROOT, "tools/run 01 --")[0]) - {"--backend", "--html"}  # those of the script
-        self.assertEqual(flags, set(re.findall(r"(?m)^ +(?:-h,)?(--[a-z-]+)", said)) - {"--trace-untraced"})
+        self.assertEqual(flags, set(re.findall(r"(?m)^ +(?:-h,)?(--[a-z-]+)", said + of_ranks)) - {"--trace-untraced"})

@@ -368,7 +368,7 @@ class Commands(CommandTest):
 
     def test_flags_alone_in_backticks_are_known(self):
         helps = "".join(self.reader.type(command).stdout for command in [
-            "tools/run 01 --help", "tools/compare 01 --help", "tools/sass --help", "tools/sweep 8192 --help",
+            "tools/run 01 --help", "tools/run 60 --help", "tools/compare 01 --help", "tools/sass --help", "tools/sweep 8192 --help",
             "tools/test --help", "tools/run --help", "tools/emulate --help"] + [
                 f"tools/play {path.stem.removeprefix('play_')} --help"
                 for path in (ROOT / "tools/playground").glob("play_*.cpp")])
