@@ -188,7 +188,7 @@ Cublas& usable_cublas() {
 
 /// The tiles that cuBLASLt was seen to choose, by the numbers of cublasLt.h (cublasLtMatmulTile_t, hundreds
 /// more). As all of cuBLAS they are column-major: rows of D' are columns of D, so 176x128 is 128 x 176 here.
-constexpr std::array<std::pair<std::uint32_t, const char*>, 180> kTiles{
+constexpr std::array<std::pair<std::uint32_t, const char*>, 187> kTiles{
     {{125, "72x128"},  {179, "136x128"}, {326, "64x160"},  {345, "64x336"},  {453, "192x48"},
      {491, "256x56"},  {494, "256x88"},  {116, "64x192"},  {211, "200x64"},  {218, "216x128"},
      {220, "224x64"},  {226, "240x64"},  {342, "64x304"},  {126, "72x192"},  {194, "160x192"},
