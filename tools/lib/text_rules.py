@@ -19,9 +19,9 @@ BLANKS_MARKDOWN = re.compile(rb"([^ ] | {3,}|\t)$")
 # Three habits of these pages that docs/style.md has pairs for. Rows of tables are left out: many are generated.
 PER = re.compile(r"(?m)^(?!\|).*?\b((?:\d[\d.,]*|one|two|three|four|eight) (?:bytes?|FLOP|registers?|CTAs?|tiles?|threads?|operations?|instructions?|"
                  r"clocks?|loads|stores|outputs?) an? (?:clock|SM|CTA|thread|warp|warpgroup|block|tile|k-tile|launch|layer|group|stage|row))\b")
-NUMBER = re.compile(r"(?<=\S)\n(<!-- number:)")  # Markdown takes a comment at the beginning of a line for HTML
 SPACE = re.compile(r"\b((?:behind|in front of) (?:the|a|an|its|each|every|this|that) (?:fence|wait|arrival|release|acquire|exit|launch|store|load)s?)\b")
 HEADLESS = re.compile(r"(?m)^ *[^ /].*?//[/<]* (of .*)$")
+NUMBER = re.compile(r"(?<=\S)\n(<!-- number:)")  # Markdown takes a comment at the beginning of a line for HTML
 
 
 def style_findings(path, text):
