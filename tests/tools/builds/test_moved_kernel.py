@@ -98,7 +98,23 @@ STORE = [
 ]
 
 
+# Step 46's loop over the parts of a k-tile: in the step, in the library.
+PARTS = [
+    ("const int column = part * kColumns;\n", ""),
+    ("scales_a, column,", "scales_a, part * kColumns,"),
+    ("scales, column,", "scales, part * kColumns,"),
+]
+
+
 class MovedKernel(unittest.TestCase):
+    def test_step_46_promotes_as_the_library_does(self):
+        lesson = (ROOT / "steps/46_fitted_fp8/kernel.cuh").read_text(encoding="utf-8").split("auto finish_k_tile", 1)[1]
+        library = (ROOT / "common/gemm/pipeline/promoting_reader.cuh").read_text(encoding="utf-8").split("void finish_k_tile", 1)[1]
+        for here, there in PARTS:
+            self.assertIn(here, lesson)
+            lesson = lesson.replace(here, there)
+        self.assertEqual(definition(lesson, "for (int part = 0"), definition(library, "for (int part = 0"))
+
     def test_step_76_stores_as_the_library_does(self):
         lesson = (ROOT / "steps/76_tensor_memory_store/kernel.cuh").read_text(encoding="utf-8")
         library = (ROOT / "common/gemm/epilogue/tensor_store.cuh").read_text(encoding="utf-8")
