@@ -83,7 +83,8 @@ std::vector<gemm::Shape> suite_shapes(const std::vector<gemm::Shape>& named, Opt
 /// Random shapes for --population, which races what chooses by shape.
 std::vector<gemm::Shape> random_shapes(const Selection& selection, Options& options, const CLI::App& app) {
   if (!selection.shapes.empty())
-    throw Error(fmt::format("--population has its own shapes: leave out {}, or leave out --population",
+    throw Error(fmt::format("{0} has its own shapes: leave out {1}, or leave out {0}",
+                            options.suite == kGrid ? "--suite grid" : "--population",
                             to_string(selection.shapes.front())));
   if (!options.suite.empty() && options.suite != kGrid)
     throw Error("--population goes with --suite grid, or with no suite: leave one of them out");
