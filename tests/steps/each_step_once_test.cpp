@@ -2,6 +2,7 @@
 // push. The tests of a step do the same with all its variants, on many more shapes and under many schedules.
 #include "harness/backend/emulator_control.h"
 #include "harness/verify/workload/rank_copy.h"
+#include "harness/verify/workload/rank_gather.h"
 #include "step_table.h"
 #include "steps/verify_shape.h"
 
@@ -11,7 +12,9 @@ TEST_CASE("each step once", "[.once]") {
       const gemm::Variant& variant = step->variants.front();
       if (step->takes_ranks()) {
         harness::control_emulator({.completion = harness::Completion::kLatest});
-        CHECK(harness::check_rank_case(variant, harness::rank_cases().front(), 2).ok);
+        CHECK((step->gathers() ? harness::check_gather_case(variant, harness::gather_cases().front(), 2)
+                               : harness::check_rank_case(variant, harness::rank_cases().front(), 2))
+                  .ok);
         harness::control_emulator({});
         continue;
       }

@@ -76,7 +76,9 @@ std::chrono::steady_clock::time_point time_of(const Event& event);
 /// accesses. `to` or `from` may be the host's.
 void copy(void* to, const void* from, std::size_t bytes);
 void fill(void* memory, std::uint8_t value, std::size_t bytes);
-/// The same by host code that waits for it.
+/// In an operation: a release of system scope by whatever reads the stream's commands.
+void write_flag(std::uint32_t* flag, std::uint32_t value);
+/// copy() and fill() by host code that waits for them.
 void copy_now(void* to, const void* from, std::size_t bytes);
 void fill_now(void* memory, std::uint8_t value, std::size_t bytes);
 /// Memory is about to be freed: its device has done its work, and no other one's may still use it.

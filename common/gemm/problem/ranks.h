@@ -1,5 +1,5 @@
-// The problem of Part VII's first step: several GPUs of one process, called ranks, and bytes that each of
-// them sends to the next one.
+// The problems of Part VII: several GPUs of one process, called ranks. In the first one each of them sends
+// bytes to the next one; in the second one they multiply an A whose rows are spread over them.
 #pragma once
 
 #include <cstddef>
@@ -7,6 +7,7 @@
 #include <functional>
 #include <vector>
 
+#include "gemm/problem/gemm.h"
 #include "ptx/launch_shape.h"
 
 namespace gemm {
@@ -48,6 +49,36 @@ constexpr std::uint32_t sent_word(std::uint32_t rank, std::uint32_t epoch, std::
 
 /// Something that a rank does in an epoch, given to one of its streams while it is the current device.
 using RankWork = std::function<void(int rank, std::uint32_t epoch, ptx::Stream stream)>;
+
+/// The rows of A that a rank has, and the rows of a piece of them, are whole blocks of so many.
+inline constexpr int kGatherRows = 128;
+
+/// The memory of one rank in an all-gather followed by a product.
+struct GatherMemory {
+  bf16* a[2] = {};          // [m][k], in even and in odd epochs: its own rows, and room for the others
+  const bf16* b = nullptr;  // [n][k]
+  bf16* d = nullptr;        // [m][n]
+  std::uint32_t* arrived =
+      nullptr;  // [ranks][pieces()]: the last epoch in which the piece came from that rank
+};
+
+/// Rank r has the rows r * M / R to (r + 1) * M / R - 1 of A, and a B of its own. It needs all rows of A, in
+/// which it computes its own columns of D = A * B^T.
+///
+/// Epochs take turns with two copies of A. A rank that sends in epoch e + 2 has multiplied in epoch e + 1, so
+/// it has seen a flag that every other rank raised after it had finished epoch e: nobody still reads what is
+/// overwritten.
+struct GatherGemm {
+  std::vector<GatherMemory> ranks;
+  Shape shape;         // of each rank's product: all rows of A, and the columns that are its own
+  int piece_rows = 0;  // a multiple of kGatherRows; each piece has a flag
+  int ctas = 1;        // that copy, in a variant where SMs do
+
+  int count() const { return static_cast<int>(ranks.size()); }
+  const GatherMemory& memory(int rank) const { return ranks[static_cast<std::size_t>(rank)]; }
+  int rows_of_rank() const { return shape.m / count(); }
+  int pieces() const { return ceil_div(rows_of_rank(), piece_rows); }
+};
 
 /// A prepared exchange. `before`, `run` and `after` follow each other on one stream, `reader` has a stream of
 /// its own. Only `run` is timed. Each may be empty. Epochs are 1, 2, 3 and so on, and every rank takes part

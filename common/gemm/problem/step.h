@@ -90,8 +90,9 @@ struct Variant {
   Types types{};                             // of the operands and of D
   GroupForm groups = GroupForm::kNone;
   int layers = 0;  // of a chain of launches, each of which computes as many columns of D; 0: none
-  std::function<RankLauncher(const PeerCopy&)> prepare_ranks{};  // instead of prepare: needs several GPUs
-  bool by_copy_engine = false;                                   // of prepare_ranks: no SM copies
+  std::function<RankLauncher(const PeerCopy&)> prepare_ranks{};     // instead of prepare: needs several GPUs
+  std::function<RankLauncher(const GatherGemm&)> prepare_gather{};  // the same of a product over them
+  bool by_copy_engine = false;                                      // of both: no SM copies
 
   bool takes_groups() const { return groups != GroupForm::kNone; }
   bool takes_placed_groups() const {
@@ -129,8 +130,12 @@ struct Step {
   Epilogue epilogue;              // that it computes unless another one is asked for
   std::vector<Variant> variants;  // the first is the default
 
-  /// Whether it is about several GPUs. It has no product of its own, and no place in a comparison.
-  bool takes_ranks() const { return !variants.empty() && variants.front().prepare_ranks != nullptr; }
+  /// Whether it is about several GPUs. It has no place in a comparison of kernels of one GPU.
+  bool takes_ranks() const {
+    return gathers() || (!variants.empty() && variants.front().prepare_ranks != nullptr);
+  }
+  /// Whether it multiplies there.
+  bool gathers() const { return !variants.empty() && variants.front().prepare_gather != nullptr; }
 };
 
 /// The step that a folder's kernel.cuh defines. One that was copied and still has the name of another would

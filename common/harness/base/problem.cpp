@@ -110,7 +110,7 @@ std::string to_string(const gemm::Shape& shape) {
 
 void check_contract(const gemm::Step& step, const gemm::Shape& shape) {
   if (step.takes_ranks())
-    throw Error(fmt::format("step {} is about several GPUs and computes no product; tools/run {} runs it",
+    throw Error(fmt::format("step {} is about several GPUs and not about one product; tools/run {} runs it",
                             step.name, step.name.substr(0, 2)));
   const gemm::Types types = step.variants.empty() ? gemm::Types{} : step.variants.front().types;
   if (types.has_weights()) {

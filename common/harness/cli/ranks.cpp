@@ -6,10 +6,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <nlohmann/json.hpp>
-#include <optional>
-#include <random>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "harness/backend/backend.h"
@@ -17,8 +14,9 @@
 #include "harness/backend/ranks.h"
 #include "harness/base/output.h"
 #include "harness/base/problem.h"
-#include "harness/cli/describe.h"
 #include "harness/cli/program.h"
+#include "harness/cli/rank_gathers.h"
+#include "harness/cli/rank_options.h"
 #include "harness/cli/selection.h"
 #include "harness/record/json.h"
 #include "harness/timing/ranks.h"
@@ -40,113 +38,11 @@ Examples
 
 Exit status: 0 verified, 1 wrong result, 2 bad input or no usable machine, 3 the emulator found a broken rule, 4 a GPU did not finish in time.)";
 
-struct RankOptions {
-  std::vector<std::string> sizes;
-  std::string variant;
-  int ranks = 0;  // 0: as it comes
-  std::vector<int> ctas;
-  std::vector<std::string> pieces;
-  bool one_way = false;
-  bool check = false;
-  bool time = false;
-  bool list = false;
-  bool describe = false;
-  bool quick = false;
-  int relaunch = 0;
-  double delay_us = 0;
-  std::uint64_t seed = 1;
-  int rounds = 0;
-  double seconds = 10;
-  std::string json;
-  std::uint64_t schedule_seed = 1;
-  std::string completion = "random";
-};
-
-void add_rank_options(CLI::App& app, RankOptions& options) {
-  app.footer(kRankFooter);
-  app.add_option(
-      "bytes", options.sizes,
-      "How much each rank sends: 64MiB, 16KiB, 1048576 (default: 64MiB and 512MiB on GPUs, little on "
-      "the emulator)");
-  app.add_option("--variant", options.variant,
-                 "One variant or several (a,b); --list shows them (default: all)")
-      ->check(name_problem);
-  app.add_option("--ranks", options.ranks, "Number of ranks, each a GPU (default: 2; emulator: 2 and 3)")
-      ->check(CLI::Range(2, 8));
-  app.add_option("--ctas", options.ctas, "CTAs that send, one per SM; several (4,8,16) are timed in turn")
-      ->delimiter(',')
-      ->check(CLI::Range(1, 128));
-  app.add_option("--piece", options.pieces, "Bytes per flag; several (64KiB,1MiB) are timed in turn")
-      ->delimiter(',')
-      ->check(name_problem);
-  app.add_flag("--one-way", options.one_way, "Only rank 0 sends");
-  app.add_flag("--check", options.check, "Only verify");
-  app.add_flag("--time", options.time, "Verify, then time in interleaved rounds (needs GPUs)");
-  app.add_flag("--list", options.list, "List the variants");
-  app.add_flag("--describe", options.describe,
-               "Print what the step and its variants are as JSON, for programs");
-  app.add_flag("--quick", options.quick,
-               "Give a first answer in a few seconds; on the emulator, run one schedule instead of several");
-  app.add_option("--relaunch", options.relaunch, "Epochs, one after the other, before the result is checked")
-      ->check(CLI::Range(2, 1000000));
-  app.add_option("--delay", options.delay_us, "Let each rank be late by up to this many microseconds (GPU)")
-      ->check(CLI::Range(0.0, 1e6));
-  app.add_option("--seed", options.seed, "Seed of the delays, and of the order of the rounds")
-      ->capture_default_str()
-      ->check(seed_problem);
-  app.add_option("--json", options.json, "Write the record of the run to this file")->check(file_problem);
-  auto* timing = app.add_option_group("Timing (GPU)");
-  timing->add_option("--rounds", options.rounds, "Number of rounds; with 0, until the medians are stable")
-      ->capture_default_str()
-      ->check(CLI::Range(0, 100000));
-  timing->add_option("--seconds", options.seconds, "Time budget for each size")
-      ->capture_default_str()
-      ->check(seconds_problem);
-  auto* emulator = app.add_option_group("Emulator");
-  emulator
-      ->add_option("--schedule-seed", options.schedule_seed,
-                   "Seed of the scheduler and of the asynchronous completion")
-      ->capture_default_str()
-      ->check(seed_problem);
-  emulator
-      ->add_option("--completion", options.completion,
-                   "When asynchronous operations complete: random, earliest or latest")
-      ->capture_default_str()
-      ->check(CLI::IsMember({"random", "earliest", "latest"}));
-}
-
-/// "64MiB", "16KiB", "4096".
-std::int64_t parse_bytes(const std::string& text) {
-  constexpr std::pair<const char*, int> kUnits[] = {{"KiB", 10}, {"MiB", 20}, {"GiB", 30}, {"", 0}};
-  std::size_t digits = 0;
-  while (digits < text.size() && text[digits] >= '0' && text[digits] <= '9') ++digits;
-  const std::string unit = text.substr(digits);
-  const auto* const found =
-      std::find_if(std::begin(kUnits), std::end(kUnits), [&](const auto& one) { return one.first == unit; });
-  constexpr std::size_t kMostDigits = 10;
-  constexpr std::int64_t kMost = std::int64_t{8} << 30;  // words are counted in 32 bits, and differ
-  const std::int64_t bytes = digits == 0 || digits > kMostDigits || found == std::end(kUnits)
-                                 ? 0
-                                 : std::stoll(text.substr(0, digits)) << found->second;
-  if (bytes <= 0 || bytes > kMost)
-    throw Error(fmt::format("'{}' is no size; write 64MiB, 16KiB or a number of bytes, at most 8GiB", text));
-  return bytes;
-}
-
 std::int64_t parse_multiple(const std::string& text, int multiple, const char* what) {
   const std::int64_t bytes = parse_bytes(text);
   if (bytes % multiple != 0)
     throw Error(fmt::format("{} is {} bytes, but must be a multiple of {}", what, bytes, multiple));
   return bytes;
-}
-
-std::string size_text(std::int64_t bytes) {
-  constexpr std::pair<const char*, int> kUnits[] = {{"GiB", 30}, {"MiB", 20}, {"KiB", 10}};
-  for (const auto& [unit, shift] : kUnits) {
-    if (bytes >= std::int64_t{1} << shift && bytes % (std::int64_t{1} << shift) == 0)
-      return fmt::format("{} {}", bytes >> shift, unit);
-  }
-  return fmt::format("{} bytes", bytes);
 }
 
 std::vector<std::int64_t> piece_sizes(const RankOptions& options, std::int64_t usual) {
@@ -160,14 +56,6 @@ std::vector<std::int64_t> piece_sizes(const RankOptions& options, std::int64_t u
 std::string direction(const RankCopyForm& form) {
   return fmt::format("{} ranks, {}", form.ranks,
                      form.one_way ? "rank 0 sends" : "each sends to the next one");
-}
-
-bool print(const Entry& entry, const CheckResult& result, const std::string& how) {
-  fmt::print("{}\n", fitted(fmt::format("  {:<12} {:<5}  {}; {}", entry.variant->name,
-                                        result.ok ? "ok" : "WRONG", result.summary, how)));
-  if (!result.ok) fmt::print("{}", result.report);
-  std::fflush(stdout);
-  return result.ok;
 }
 
 /// The cases, with what the command line says instead.
@@ -187,18 +75,6 @@ std::vector<RankCase> cases_of(const RankOptions& options) {
     cases[i].why = "as asked for";
   }
   return cases;
-}
-
-std::vector<EmulatorControl> schedules_of(const RankOptions& options) {
-  const auto one = [](std::uint64_t seed, Completion completion) {
-    return EmulatorControl{.schedule_seed = seed, .completion = completion, .launch_seconds = 60};
-  };
-  const std::uint64_t seed = options.schedule_seed;
-  if (options.completion == "earliest") return {one(seed, Completion::kEarliest)};
-  if (options.completion == "latest") return {one(seed, Completion::kLatest)};
-  if (options.quick) return {one(seed, Completion::kRandom)};
-  return {one(seed, Completion::kRandom), one(seed + 1, Completion::kRandom),
-          one(seed, Completion::kEarliest), one(seed, Completion::kLatest)};
 }
 
 bool check_emulated(const std::vector<Entry>& entries, const RankOptions& options) {
@@ -224,7 +100,7 @@ bool check_emulated(const std::vector<Entry>& entries, const RankOptions& option
         ++done;
         if (!result.ok) break;
       }
-      if (!print(entry, result, fmt::format("{} epochs, {}", epochs, counted(done, "schedule"))))
+      if (!print_rank_check(entry, result, fmt::format("{} epochs, {}", epochs, counted(done, "schedule"))))
         return false;
     }
   }
@@ -239,7 +115,11 @@ RankCopyForm form_on_gpus(const RankOptions& options, std::int64_t bytes) {
           .one_way = options.one_way};
 }
 
-nlohmann::json to_json(const RankContestant& contestant) {
+double gigabytes_per_second(std::int64_t bytes, const RankContestant& contestant) {
+  return static_cast<double>(bytes) / contestant.median_us * 1e-3;
+}
+
+nlohmann::json to_json(std::int64_t bytes, const RankContestant& contestant) {
   return {{"name", "60_peer_copy"},
           {"variant", contestant.variant},
           {"ctas", contestant.ctas},
@@ -247,23 +127,23 @@ nlohmann::json to_json(const RankContestant& contestant) {
           {"median_us", contestant.median_us},
           {"q1_us", contestant.q1_us},
           {"q3_us", contestant.q3_us},
-          {"gigabytes_per_second", contestant.gigabytes_per_second},
-          {"to_copy_engine", contestant.to_engine},
+          {"gigabytes_per_second", gigabytes_per_second(bytes, contestant)},
+          {"to_copy_engine", contestant.to_reference},
           {"verdict", contestant.verdict},
           {"samples_us", contestant.samples_us}};
 }
 
-void print_times(const std::vector<RankContestant>& contestants) {
+void print_times(std::int64_t bytes, const std::vector<RankContestant>& contestants) {
   fmt::print("  {:<12}  {:>4}  {:>8}  {:>10}  {:>6}  {:>7}  {}\n", "variant", "CTAs", "piece", "median",
              "IQR", "GB/s", "speed / copy engine");
   for (const RankContestant& one : contestants) {
-    const bool is_engine = one.ctas == 0;
+    const bool is_engine = one.is_reference;
     fmt::print("  {:<12}  {:>4}  {:>8}  {:>10}  {:>4.1f} %  {:>7.1f}  {}\n", one.variant,
                is_engine ? "-" : fmt::format("{}", one.ctas), is_engine ? "-" : size_text(one.piece_bytes),
                human_time(one.median_us), 100 * (one.q3_us - one.q1_us) / one.median_us,
-               one.gigabytes_per_second,
+               gigabytes_per_second(bytes, one),
                is_engine ? "1 (reference)"
-                         : fmt::format("{}  {}", human_ratio(one.to_engine), to_string(one.verdict)));
+                         : fmt::format("{}  {}", human_ratio(one.to_reference), to_string(one.verdict)));
   }
   std::fflush(stdout);
 }
@@ -278,6 +158,7 @@ std::vector<RankContestant> contestants_of(const RankCopy& copy, const std::vect
     contestants.push_back({.variant = variant.name,
                            .piece_bytes = piece,
                            .ctas = count,
+                           .is_reference = count == 0,
                            .launcher = variant.prepare_ranks(copy.problem(piece, std::max(count, 1)))});
   };
   for (const Entry& entry : entries) {
@@ -294,28 +175,11 @@ std::vector<RankContestant> contestants_of(const RankCopy& copy, const std::vect
   return contestants;
 }
 
-/// Delays that the seed draws, or none.
-RankCopy::Delay delays_of(const RankOptions& options) {
-  if (options.delay_us == 0) return {};
-  return [random = std::mt19937_64(options.seed), most = options.delay_us](int,
-                                                                           gemm::ptx::Stream stream) mutable {
-    delay_rank(stream, std::uniform_real_distribution<double>(0, most)(random));
-  };
-}
-
 bool run_on_gpus(const std::vector<Entry>& entries, const RankOptions& options, const DeviceInfo& device) {
   const std::vector<std::string> sizes =
       options.sizes.empty() ? std::vector<std::string>{"64MiB", "512MiB"} : options.sizes;
-  TimingOptions timing;
-  timing.rounds = options.rounds;
-  timing.budget_s = options.quick ? std::min(options.seconds, 3.0) : options.seconds;
-  timing.seed = options.seed;
-  timing.progress = show_progress;
-  const Record about = new_record(device, timing);
-  nlohmann::json record = {{"schema", kRecordSchema},  {"device", device},
-                           {"commit", about.commit},   {"date", about.date},
-                           {"seed", options.seed},     {"mode", about.mode},
-                           {"idle_ms", about.idle_ms}, {"copies", nlohmann::json::array()}};
+  const TimingOptions timing = rank_timing(options);
+  nlohmann::json record = rank_record(device, timing, "copies");
   for (const std::string& text : sizes) {
     const std::int64_t bytes = parse_multiple(text, gemm::kCopyRowBytes, "what a rank sends");
     const RankCopyForm form = form_on_gpus(options, bytes);
@@ -327,21 +191,21 @@ bool run_on_gpus(const std::vector<Entry>& entries, const RankOptions& options, 
       const std::int64_t piece = piece_sizes(options, 1 << 20).front();
       const int ctas = options.ctas.empty() ? 16 : options.ctas.front();
       const CheckResult result = copy.run(entry.variant->prepare_ranks(copy.problem(piece, ctas)), epochs,
-                                          RankCopy::Readers::kApart, delays_of(options));
-      if (!print(entry, result, fmt::format("{} epochs", epochs))) return false;
+                                          RankRun::Readers::kApart, delays_of(options));
+      if (!print_rank_check(entry, result, fmt::format("{} epochs", epochs))) return false;
     }
     if (options.check) continue;
     std::vector<RankContestant> contestants = contestants_of(copy, entries, options);
     time_ranks(copy, contestants, timing);
     clear_progress();
-    print_times(contestants);
+    print_times(bytes, contestants);
     nlohmann::json timed = {{"bytes", bytes},
                             {"ranks", form.ranks},
                             {"one_way", form.one_way},
                             {"topology", topology},
                             {"rounds", contestants.front().samples_us.size()},
                             {"contestants", nlohmann::json::array()}};
-    for (const RankContestant& one : contestants) timed["contestants"].push_back(to_json(one));
+    for (const RankContestant& one : contestants) timed["contestants"].push_back(to_json(bytes, one));
     record["copies"].push_back(timed);
     if (!options.json.empty()) write_json(options.json, record);  // what is measured stays
   }
@@ -349,38 +213,20 @@ bool run_on_gpus(const std::vector<Entry>& entries, const RankOptions& options, 
   return true;
 }
 
-int execute_ranks(const gemm::Step& step, const RankOptions& options) {
-  if (options.list || options.describe) {
-    options.list ? print_variants({&step}) : print_descriptions({&step});
-    return kExitOk;
-  }
-  const std::vector<Entry> entries = select_variants(step, options.variant.empty() ? "all" : options.variant);
-  const DeviceInfo device = device_info();
-  if (options.time && device.is_emulator)
-    throw Error("--time needs GPUs: the emulator checks rules and results and says nothing about speed");
-  if (options.delay_us > 0 && device.is_emulator)
-    throw Error(
-        "--delay is for GPUs: on the emulator the schedule delays ranks, and --schedule-seed names it");
-  if (const std::string problem = step_problem(step, device); !problem.empty()) throw Error(problem);
-  if (!options.json.empty()) check_writable(options.json);
-  print_header(device);
-  const bool ok =
-      device.is_emulator ? check_emulated(entries, options) : run_on_gpus(entries, options, device);
-  if (!ok) fmt::print("FAILED: no time is shown for a wrong result\n");
-  return ok ? kExitOk : kExitMismatch;
-}
-
 }  // namespace
 
 int run_rank_step(int argc, char** argv, const gemm::Step& step) {
+  if (step.gathers()) return run_gather_step(argc, argv, step);
   return guarded([&] {
     RankOptions options;
     CLI::App app{fmt::format("{}: {}", step.name, step.title), step.name};
-    add_rank_options(app, options);
+    app.footer(kRankFooter);
+    add_rank_options(app, options, "bytes",
+                     "How much each rank sends: 64MiB, 16KiB, 1048576 (default: 64MiB and 512MiB on GPUs, "
+                     "little on the emulator)");
+    app.add_flag("--one-way", options.one_way, "Only rank 0 sends");
     if (const auto status = parse_arguments(app, argc, argv)) return *status;
-    if (options.check && options.time)
-      throw Error("--check only verifies and --time times: leave one of them out");
-    return execute_ranks(step, options);
+    return execute_rank_step(step, options, check_emulated, run_on_gpus);
   });
 }
 

@@ -41,9 +41,9 @@ Selection select_words(const std::vector<const gemm::Step*>& steps, const std::v
     for (const gemm::Step* step : named) {
       if (step->takes_ranks()) {
         if (named.size() > 1) continue;
-        throw Error(
-            fmt::format("{} is about several GPUs and has no product to compare; tools/run {} runs it",
-                        step->name, step->name.substr(0, 2)));
+        throw Error(fmt::format(
+            "{} is about several GPUs and is not compared with kernels of one; tools/run {} runs it",
+            step->name, step->name.substr(0, 2)));
       }
       for (const Entry& entry : select_variants(*step, variants)) selection.entries.push_back(entry);
     }

@@ -230,7 +230,7 @@ __global__ void raise(std::uint32_t* flag) {
   if (threadIdx.x == 0) ptx::st_release_sys(flag, 1);
 }
 
-enum class Order { kFlag, kEvent, kNothing, kFlagFirst };
+enum class Order { kFlag, kEvent, kNothing, kFlagFirst, kFlagOfStream, kFlagOfStreamFirst };
 
 /// A copy engine brings data to rank 1, where a kernel reads them.
 Outcome engine(Order order) {
@@ -238,6 +238,7 @@ Outcome engine(Order order) {
   return outcome_of([&] {
     world.launch(0, fill_own, kOne, world.data_of(0));
     if (order == Order::kFlagFirst) world.launch(0, raise, kOne, world.flags_of(1));
+    if (order == Order::kFlagOfStreamFirst) ptx::write_flag(world.flags_of(1), 1, world.streams[0]);
     ptx::copy_to_peer(world.data_of(1), 1, world.data_of(0), 0, world.data[0]->bytes(), world.streams[0]);
     const ranks::Event event = ranks::make_event();
     if (order == Order::kEvent) {
@@ -245,7 +246,8 @@ Outcome engine(Order order) {
       ranks::wait_for(world.streams[1], event);
     }
     if (order == Order::kFlag) world.launch(0, raise, kOne, world.flags_of(1));
-    if (order == Order::kFlag || order == Order::kFlagFirst) {
+    if (order == Order::kFlagOfStream) ptx::write_flag(world.flags_of(1), 1, world.streams[0]);
+    if (order != Order::kEvent && order != Order::kNothing) {
       world.launch(1, receive, kOne, world.data_of(1), world.flags_of(1), world.out_of(1), Scope::kSys);
     } else {
       world.launch(1, read_all, kOne, world.data_of(1), world.out_of(1));
@@ -263,6 +265,38 @@ Outcome engine(Order order) {
 TEST_CASE("a copy engine's copy is ordered by its stream, an event, or a flag that a later kernel raises") {
   CHECK_PASSES(engine(Order::kFlag));
   CHECK_PASSES(engine(Order::kEvent));
+}
+
+TEST_CASE(
+    "a flag that a stream writes comes after the copies before it in the stream, and not after others") {
+  CHECK_PASSES(engine(Order::kFlagOfStream));
+  CHECK_BREAKS("global-race", engine(Order::kFlagOfStreamFirst));
+  check_report(engine(Order::kFlagOfStreamFirst), "global-race", {"a copy of", "rank 0"});
+}
+
+namespace {
+
+/// Data leave by a stream of their own, before or after what the main stream has filled them with.
+Outcome beside(bool begins_after, bool ends_before) {
+  World world(2);
+  return outcome_of([&] {
+    emulator::set_current_device(0);
+    ptx::SideStream side;
+    world.launch(0, fill_own, kOne, world.data_of(0));
+    const ptx::Stream stream = side.begin_after(begins_after ? world.streams[0] : ptx::Stream{});
+    ptx::copy_to_peer(world.data_of(1), 1, world.data_of(0), 0, world.data[0]->bytes(), stream);
+    if (ends_before) side.end_before(world.streams[0]);
+    world.launch(0, fill_own, kOne, world.data_of(0));
+    world.finish();
+  });
+}
+
+}  // namespace
+
+TEST_CASE("a side stream begins after the main one, and the main one goes on after it") {
+  CHECK_PASSES(beside(true, true));
+  CHECK_BREAKS("global-race", beside(false, true));
+  CHECK_BREAKS("global-race", beside(true, false));
 }
 
 TEST_CASE("a copy engine's copy races with a kernel of another rank") {

@@ -29,6 +29,7 @@
 #include "emulator/report/report.h"
 #include "emulator/report/symbols.h"
 #include "harness/backend/backend.h"
+#include "ptx/atomic.cuh"
 
 namespace emulator {
 namespace {
@@ -691,6 +692,12 @@ void fill(void* memory, std::uint8_t value, std::size_t bytes) {
     });
   };
   run_here({}, body, nullptr, fmt::format("a fill of {} bytes", bytes));
+}
+
+void write_flag(std::uint32_t* flag, std::uint32_t value) {
+  static const Where engine = Where::here("(a stream)", 1);
+  run_here(
+      {}, [&] { gemm::ptx::st_release_sys(flag, value, engine); }, nullptr, "a write of a flag");
 }
 
 void copy_now(void* to, const void* from, std::size_t bytes) {

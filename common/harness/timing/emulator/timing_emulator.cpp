@@ -9,8 +9,12 @@ ShapeRecord time_shape(const gemm::Shape&, const std::vector<Contestant>&, const
   throw Error("the emulator says nothing about speed; timing needs the GPU build and a GPU");
 }
 
-void time_ranks(RankCopy&, std::vector<RankContestant>&, const TimingOptions&) {
+void time_ranks(RankRun&, std::vector<RankContestant>&, const TimingOptions&) {
   throw Error("the emulator says nothing about speed; timing needs the GPU build and GPUs");
+}
+
+std::vector<RankContestant> gather_opponents(RankGather&) {
+  return {};
 }
 
 void delay_rank(gemm::ptx::Stream, double) {}

@@ -174,10 +174,15 @@ struct Cublas {
   }
 };
 
-/// Never destroyed: at exit the CUDA runtime may be gone before it.
+/// Of the current device: handles and workspace are for one. Never destroyed: at exit the CUDA runtime may be
+/// gone before it.
 Cublas& cublas() {
-  static Cublas& instance = *new Cublas;
-  return instance;
+  static std::map<int, Cublas*>& of_devices = *new std::map<int, Cublas*>;
+  int device = 0;
+  if (cudaGetDevice(&device) != cudaSuccess) cudaGetLastError();
+  Cublas*& instance = of_devices[device];
+  if (instance == nullptr) instance = new Cublas;
+  return *instance;
 }
 
 Cublas& usable_cublas() {
@@ -401,10 +406,11 @@ class MatmulProblem {
     if (has_bias()) set_operation(CUBLASLT_MATMUL_DESC_BIAS_POINTER, static_cast<const void*>(problem.bias));
     if (has_gradient()) set_operation(CUBLASLT_MATMUL_DESC_BIAS_POINTER, static_cast<void*>(gradient));
     if (has_tensor()) set_operation(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, problem.auxiliary);
+    const Cublas& here = usable_cublas();  // of the device that the stream belongs to
     check_cublas(
-        api_.lt_matmul(api_.lt_handle, operation_, &scales.alpha, b, first_, problem.a, second_,
+        here.lt_matmul(here.lt_handle, operation_, &scales.alpha, b, first_, problem.a, second_,
                        &epilogue_.beta, has_source ? problem.c : problem.d, own_source ? source_ : result_,
-                       problem.d, result_, &algorithm, api_.workspace, kBaselineWorkspace, stream),
+                       problem.d, result_, &algorithm, here.workspace, kBaselineWorkspace, stream),
         "cublasLtMatmul");
   }
 

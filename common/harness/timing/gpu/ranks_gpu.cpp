@@ -26,7 +26,7 @@ constexpr double kEpochDelayUs = 300;      // covers the host's time to enqueue 
 
 class RankTimer {
  public:
-  explicit RankTimer(RankCopy& copy) : copy_(copy) {
+  explicit RankTimer(RankRun& run) : run_(run) {
     if (ranks().count() > kMostRanks) throw Error(fmt::format("at most {} ranks can be timed", kMostRanks));
     for (int rank = 0; rank < ranks().count(); ++rank) {
       ranks().enter(rank);
@@ -54,21 +54,26 @@ class RankTimer {
     ranks().synchronize();
     std::this_thread::sleep_for(std::chrono::duration<double, std::milli>(idle_ms));
     gemm::RankLauncher timed = launcher;
+    bool all_timed = true;
+    for (int rank = 0; rank < ranks().count(); ++rank) all_timed = all_timed && run_.is_timed(rank);
     timed.before = [&](int rank, std::uint32_t epoch, gemm::ptx::Stream stream) {
       launch_delay(stream, kEpochDelayUs);
       if (launcher.before) launcher.before(rank, epoch, stream);
-      if (!copy_.form().one_way) launch_meeting(place_, rank, ranks().count(), epoch, stream);
+    };
+    timed.run = [&](int rank, std::uint32_t epoch, gemm::ptx::Stream stream) {
+      if (all_timed) launch_meeting(place_, rank, ranks().count(), epoch, stream);
       starts_[static_cast<std::size_t>(rank)]->record(stream);
+      if (launcher.run) launcher.run(rank, epoch, stream);
     };
     timed.after = [&](int rank, std::uint32_t epoch, gemm::ptx::Stream stream) {
       stops_[static_cast<std::size_t>(rank)]->record(stream);
       if (launcher.after) launcher.after(rank, epoch, stream);
     };
-    copy_.start(timed, RankCopy::Readers::kBeside);
+    run_.start(timed, RankRun::Readers::kBeside, {});
     ranks().synchronize();
     double slowest = 0;
     for (int rank = 0; rank < ranks().count(); ++rank) {
-      if (!copy_.sends(rank)) continue;
+      if (!run_.is_timed(rank)) continue;
       const auto i = static_cast<std::size_t>(rank);
       slowest = std::max(slowest, stops_[i]->microseconds_since(*starts_[i]));
     }
@@ -76,25 +81,25 @@ class RankTimer {
   }
 
  private:
-  const Ranks& ranks() const { return copy_.ranks(); }
+  const Ranks& ranks() const { return run_.ranks(); }
 
-  RankCopy& copy_;
+  RankRun& run_;
   MeetingPlace place_;
   std::vector<std::unique_ptr<CudaEvent>> starts_, stops_;
 };
 
-/// Twice, with every inbox poisoned before: the first time loads the kernels, in the second time the readers
-/// run beside the senders.
-void verify(RankCopy& copy, const RankContestant& contestant) {
-  copy.poison();
-  copy.start(contestant.launcher, RankCopy::Readers::kApart);
-  copy.ranks().synchronize();
-  copy.start(contestant.launcher, RankCopy::Readers::kBeside);
-  copy.ranks().synchronize();
-  const CheckResult result = copy.check();
+/// Twice, with all that is written poisoned before: the first time loads the kernels, in the second time
+/// nothing waits for that.
+void verify_contestant(RankRun& run, const RankContestant& contestant) {
+  if (!contestant.has_result) return;
+  run.poison();
+  run.start(contestant.launcher, RankRun::Readers::kApart, {});
+  run.ranks().synchronize();
+  run.start(contestant.launcher, RankRun::Readers::kBeside, {});
+  run.ranks().synchronize();
+  const CheckResult result = run.check();
   if (!result.ok)
-    throw Error(
-        fmt::format("{} copied wrongly; its times do not count\n{}", contestant.variant, result.report));
+    throw Error(fmt::format("{} is wrong; its times do not count\n{}", contestant.variant, result.report));
 }
 
 bool all_stable(const std::vector<RankContestant>& contestants) {
@@ -106,9 +111,9 @@ bool all_stable(const std::vector<RankContestant>& contestants) {
 
 }  // namespace
 
-void time_ranks(RankCopy& copy, std::vector<RankContestant>& contestants, const TimingOptions& options) {
-  RankTimer timer(copy);
-  for (const RankContestant& contestant : contestants) verify(copy, contestant);
+void time_ranks(RankRun& run, std::vector<RankContestant>& contestants, const TimingOptions& options) {
+  RankTimer timer(run);
+  for (const RankContestant& contestant : contestants) verify_contestant(run, contestant);
   std::vector<std::size_t> order(contestants.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::mt19937_64 random(options.seed);
@@ -124,21 +129,21 @@ void time_ranks(RankCopy& copy, std::vector<RankContestant>& contestants, const 
     for (const std::size_t i : order)
       contestants[i].samples_us.push_back(timer.sample(contestants[i].launcher, options.idle_ms));
   }
-  for (const RankContestant& contestant : contestants) verify(copy, contestant);
+  for (const RankContestant& contestant : contestants) verify_contestant(run, contestant);
 
-  const auto engine = std::find_if(contestants.begin(), contestants.end(),
-                                   [](const RankContestant& contestant) { return contestant.ctas == 0; });
+  const auto reference =
+      std::find_if(contestants.begin(), contestants.end(),
+                   [](const RankContestant& contestant) { return contestant.is_reference; });
   for (RankContestant& contestant : contestants) {
     contestant.median_us = quantile(contestant.samples_us, 0.5);
     contestant.q1_us = quantile(contestant.samples_us, 0.25);
     contestant.q3_us = quantile(contestant.samples_us, 0.75);
-    contestant.gigabytes_per_second = static_cast<double>(copy.form().bytes) / contestant.median_us * 1e-3;
-    if (engine == contestants.end()) continue;
+    if (reference == contestants.end()) continue;
     std::vector<double> ratios;  // within one round, so that a drift of the clock cancels
     for (std::size_t i = 0; i < contestant.samples_us.size(); ++i)
-      ratios.push_back(engine->samples_us[i] / contestant.samples_us[i]);
-    contestant.to_engine = median_interval(ratios);
-    contestant.verdict = verdict_of(contestant.to_engine, ratios.size());
+      ratios.push_back(reference->samples_us[i] / contestant.samples_us[i]);
+    contestant.to_reference = median_interval(ratios);
+    contestant.verdict = verdict_of(contestant.to_reference, ratios.size());
   }
 }
 

@@ -96,7 +96,7 @@ void RankCopy::start(const gemm::RankLauncher& launcher, Readers readers, const 
   };
   for (int rank = 0; rank < form_.ranks; ++rank) {
     if (readers == Readers::kBeside) read(rank);
-    if (!sends(rank)) continue;
+    if (!is_timed(rank)) continue;
     ranks_.enter(rank);
     if (delay) delay(rank, ranks_.stream(rank, RankStream::kSend));
     for (const gemm::RankWork* work : {&launcher.before, &launcher.run, &launcher.after})
@@ -107,7 +107,7 @@ void RankCopy::start(const gemm::RankLauncher& launcher, Readers readers, const 
   for (int rank = 0; rank < form_.ranks; ++rank) read(rank);
 }
 
-CheckResult RankCopy::check() const {
+CheckResult RankCopy::check() {
   std::string report;
   for (int rank = 0; rank < form_.ranks; ++rank) {
     const gemm::RankMemory& memory = memory_[static_cast<std::size_t>(rank)];
@@ -152,17 +152,6 @@ CheckResult RankCopy::check() const {
           .failed = ok ? std::vector<std::string>{} : std::vector<std::string>{"copy"}};
 }
 
-CheckResult RankCopy::run(const gemm::RankLauncher& launcher, int epochs, Readers first, const Delay& delay) {
-  constexpr int kInFlight = 64;  // no queue is endless
-  poison();
-  for (int i = 0; i < epochs; ++i) {
-    start(launcher, i == 0 ? first : Readers::kBeside, delay);
-    if ((i == 0 && first == Readers::kApart) || i % kInFlight == kInFlight - 1) ranks_.synchronize();
-  }
-  ranks_.synchronize();
-  return check();
-}
-
 std::vector<RankCase> rank_cases() {
   constexpr std::int64_t kChunk = gemm::kCopyChunkBytes;
   return {
@@ -178,7 +167,7 @@ RankCase rank_case(const gemm::Shape& shape) {
 CheckResult check_rank_case(const gemm::Variant& variant, const RankCase& one, int epochs) {
   RankCopy copy(one.form);
   return copy.run(variant.prepare_ranks(copy.problem(one.piece_bytes, one.ctas)), epochs,
-                  RankCopy::Readers::kBeside);
+                  RankRun::Readers::kBeside);
 }
 
 }  // namespace harness

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <vector>
 
@@ -11,6 +10,7 @@
 #include "gemm/problem/step.h"
 #include "harness/backend/ranks.h"
 #include "harness/verify/verify.h"
+#include "harness/verify/workload/rank_run.h"
 
 namespace harness {
 
@@ -22,30 +22,23 @@ struct RankCopyForm {
   bool one_way = false;  // only rank 0 sends
 };
 
-class RankCopy {
+class RankCopy : public RankRun {
  public:
   explicit RankCopy(const RankCopyForm& form);
 
-  const Ranks& ranks() const { return ranks_; }
+  const Ranks& ranks() const override { return ranks_; }
   const RankCopyForm& form() const { return form_; }
   /// The problem with pieces of this size, sent by this many CTAs.
   gemm::PeerCopy problem(std::int64_t piece_bytes, int ctas) const;
 
-  /// Poisons every inbox, and forgets what readers found wrong.
-  void poison();
-  /// Gives all ranks the work of the next epoch. `delay` is called before a rank's work goes to a stream.
-  ///
+  bool is_timed(int rank) const override { return !form_.one_way || rank == 0; }
+  /// Every inbox, and what readers found wrong.
+  void poison() override;
   /// kApart: the readers follow when everything has been sent, so that nobody waits while the GPU loads a
   /// kernel. A load may have to wait until the device is idle, and a reader until its peer has begun.
-  enum class Readers : std::uint8_t { kBeside, kApart };
-  using Delay = std::function<void(int rank, gemm::ptx::Stream stream)>;
-  void start(const gemm::RankLauncher& launcher, Readers readers, const Delay& delay = {});
-  /// poison(), so many epochs without waiting for their end, and check(). kApart is for the first one.
-  CheckResult run(const gemm::RankLauncher& launcher, int epochs, Readers first, const Delay& delay = {});
-  bool sends(int rank) const { return !form_.one_way || rank == 0; }
-
-  /// When all ranks have finished: what readers found wrong since poison(), and what the inboxes hold.
-  CheckResult check() const;
+  void start(const gemm::RankLauncher& launcher, Readers readers, const Delay& delay) override;
+  /// What readers found wrong since poison(), and what the inboxes hold.
+  CheckResult check() override;
 
  private:
   bool reads(int rank) const { return !form_.one_way || rank == 1; }
