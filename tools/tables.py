@@ -25,6 +25,8 @@ NAME is
                contestant, in TB/s, and the share of the rate that docs/results/roofline_h200.json has for reads in the L2
   copies       one row a way of copying between GPUs: how many SMs took part, bytes for each flag, median, rate, and the speed
                relative to the copy engine; by=ctas or by=piece_bytes: one row a number of them, the rates in one column a variant
+  gathers      one row a way of multiplying an operand that is spread over GPUs: SMs that copy, median, rate of all GPUs
+               together, and the speed relative to the first opponent; at the end of each shape the limit
   checks       one row a shape, one column a variant: how much of D was wrong in a record of verifications
   suite        one row a shape and mode of a record of tools/compare --suite, for each contestant its speed relative to
                cuBLASLt with its verdict and its share of the ceiling; at the end geometric mean and worst case
@@ -549,6 +551,16 @@ def copies_table(record, _path, options, _document):
     return markdown(headings, [True] * len(headings), rows)
 
 
+def gathers_table(record, _path, _options, _document):
+    rows = []
+    for gather in record["gathers"]:
+        shape = pretty_shape(gather)
+        rows += [[shape, f"`{one['variant']}`", str(one["ctas"] or "–"), VALUES["median"](one),
+                  significant(one["tflops"]) if "tflops" in one else "–", interval(one["to_reference"])] for one in gather["contestants"]]
+        rows.append([shape, "limit", "–", "–", "–", f"{gather['limit']:.3f}"])
+    return markdown(["M×N×K", "variant", "SMs that copy", "median (µs)", "TFLOP/s", "× reference"], [False, False, True, True, True, False], rows)
+
+
 def checks_table(record, path, _options, _document):
     """For a record of verifications of several variants."""
     if "date" not in record:
@@ -569,8 +581,8 @@ def checks_table(record, path, _options, _document):
 
 
 TABLES = {"contestants": contestants_table, "shapes": shapes_table, "choices": choices_table, "conditions": conditions_table, "energy": energy_table,
-          "counters": counters_table, "rates": rates_table, "checks": checks_table, "copies": copies_table, "population": population_table, "work": work_table, "bound": bound_table, "suite": suite_table, "rivals": rivals_table, "measuring": measuring_table, "course": course_table}
-KINDS = {"suite": "suite", "measuring": "measuring", "counters": "counters", "rates": "counters", "checks": "checks", "copies": "copied"}  # tables that have a kind of record of their own
+          "counters": counters_table, "rates": rates_table, "checks": checks_table, "copies": copies_table, "gathers": gathers_table, "population": population_table, "work": work_table, "bound": bound_table, "suite": suite_table, "rivals": rivals_table, "measuring": measuring_table, "course": course_table}
+KINDS = {"suite": "suite", "measuring": "measuring", "counters": "counters", "rates": "counters", "checks": "checks", "copies": "copied", "gathers": "gathered"}  # tables that have a kind of record of their own
 # Made by a tool of their own; a page may be written before the machine was there to make them.
 HOW_TO_MAKE = {"docs/results/suite_h200.json": "tools/compare --suite", "docs/results/measuring_h200.json": "tools/measuring"}
 OPTIONS = {"record", "times", "by", "shape", "columns", "value", "only", "mode", "intervals"}

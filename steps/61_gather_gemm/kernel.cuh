@@ -58,8 +58,8 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, 1)
 
   if (warp >= Roles<T>::kProducerWarp) {
     ptx::setmaxnreg_dec<Roles<T>::kProducerRegisters>();
+    // ANCHOR: producer
     if (warp == Roles<T>::kProducerWarp && ptx::elect_sync()) {
-      // ANCHOR: producer
       PipelineState<kStages> fill{0, 1};
       for (int index = cta; index < gather.tiles(); index += step) {
         const GatheredTile tile = gather.tile_at<T>(index);
@@ -74,12 +74,12 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, 1)
         // ANCHOR_END: wait
         for (int i = 0; i < k_tiles; ++i) {
           ring.producer_acquire(fill, i);
+          // ANCHOR_END: producer
           load_tiles<T>(ring.stage[fill.stage], &ring.full[fill.stage], &a_map, &b_map, tile.row, tile.column,
                         i * T::kK);
           fill.advance();
         }
       }
-      // ANCHOR_END: producer
     }
   } else {
     ptx::setmaxnreg_inc<Roles<T>::kConsumerRegisters>();

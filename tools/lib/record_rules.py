@@ -277,6 +277,21 @@ def copied_problems(record):
                 yield from _ratio_problems(f"{place}.to_copy_engine", one["to_copy_engine"], median_interval(ratios))
 
 
+def gathered_problems(record):
+    for index, gather in enumerate(record["gathers"]):
+        by_variant = {one["variant"]: one["median_us"] for one in gather["contestants"]}
+        product, copies = by_variant.get("cublaslt_alone"), by_variant.get("copies_alone")
+        if product and copies and not close(gather["limit"], (product + copies) / max(product, copies)):
+            yield f"gathers[{index}].limit is {gather['limit']:g}, but by the medians it is {(product + copies) / max(product, copies):g}"
+        for at, one in enumerate(gather["contestants"]):
+            place = f"gathers[{index}].contestants[{at}]"
+            rate = 2 * gather["m"] * gather["n"] * gather["k"] / one["median_us"] * 1e-6
+            if "tflops" in one and not close(one["tflops"], rate):
+                yield f"{place}.tflops is {one['tflops']:g}, but by the median it is {rate:g}"
+            yield from _sample_problems(place, one, record["schema"], "samples_us",
+                                        {"q1_us": 0.25, "median_us": 0.5, "q3_us": 0.75}, 1e-4)
+
+
 PROBLEMS = {"timed": timed_problems, "sweep": sweep_problems, "suite": suite_problems, "measuring": measuring_problems,
-            "counters": counters_problems, "roofline": roofline_problems, "copied": copied_problems,
+            "counters": counters_problems, "roofline": roofline_problems, "copied": copied_problems, "gathered": gathered_problems,
             "checks": lambda _: iter(())}  # wrong results are what it is there to say

@@ -29,10 +29,10 @@ def relative(path):
 MODES = ("burst", "sustained")
 # What a record is, by the fields that only it has; in this order, as in docs/schemas/record.schema.json.
 FIELDS = {"figures": "roofline", "burst": "suite", "claims": "measuring", "profiler": "counters", "cells": "sweep",
-          "copies": "copied", "shapes": "timed", "rounds": "timed", "checks": "checks"}
+          "copies": "copied", "gathers": "gathered", "shapes": "timed", "rounds": "timed", "checks": "checks"}
 TITLES = {"roofline": "the limits of a GPU (tools/roofline)", "suite": "the suite (tools/compare --suite --json)",
           "measuring": "ways of timing (tools/measuring --json)", "counters": "a profiler's counters (tools/counters.py)",
-          "sweep": "tile sizes (tools/sweep --json)", "copied": "copies between GPUs (tools/run 60 --json)", "timed": "a timed run (tools/compare --json)",
+          "sweep": "tile sizes (tools/sweep --json)", "copied": "copies between GPUs (tools/run 60 --json)", "gathered": "products over GPUs (tools/run 61 --json)", "timed": "a timed run (tools/compare --json)",
           "checks": "verifications without times"}
 
 

@@ -132,17 +132,18 @@ double overlap_limit(double product_us, double copies_us) {
 }
 
 nlohmann::json gather_to_json(const gemm::Shape& shape, const RankContestant& one) {
-  return {{"name", one.is_opponent ? "opponent" : "61_gather_gemm"},
-          {"variant", one.variant},
-          {"ctas", one.ctas},
-          {"piece_bytes", one.piece_bytes},
-          {"median_us", one.median_us},
-          {"q1_us", one.q1_us},
-          {"q3_us", one.q3_us},
-          {"tflops", one.has_result ? teraflops(shape, one.median_us) : 0},
-          {"to_reference", one.to_reference},
-          {"verdict", one.verdict},
-          {"samples_us", one.samples_us}};
+  nlohmann::json json = {{"name", one.is_opponent ? "opponent" : "61_gather_gemm"},
+                         {"variant", one.variant},
+                         {"ctas", one.ctas},
+                         {"piece_bytes", one.piece_bytes},
+                         {"median_us", one.median_us},
+                         {"q1_us", one.q1_us},
+                         {"q3_us", one.q3_us},
+                         {"to_reference", one.to_reference},
+                         {"verdict", one.verdict},
+                         {"samples_us", one.samples_us}};
+  if (one.has_result) json["tflops"] = teraflops(shape, one.median_us);
+  return json;
 }
 
 void print_gathers(const gemm::Shape& shape, const std::vector<RankContestant>& contestants) {

@@ -245,6 +245,24 @@ class Tables(Generator):
         self.write(record)
         self.refused("copies record=docs/results/run.json", "but by the median it is")
 
+    def test_products_over_gpus(self):
+        def gatherer(name, variant, microseconds, ratio, **more):
+            return {"name": name, "variant": variant, "ctas": 0, "piece_bytes": 2**22, "rounds": 7, "median_us": microseconds, "q1_us": microseconds,
+                    "q3_us": microseconds, "verdict": "FASTER", "to_reference": {"median": ratio, "low": ratio, "high": ratio}, **more}
+
+        gathers = [{"m": 1000, "n": 1000, "k": 1000, "ranks": 2, "topology": "2 devices", "limit": 1.25, "contestants": [
+            gatherer("61_gather_gemm", "copy_engine", 10, 1.2, tflops=200), gatherer("opponent", "cublaslt_alone", 8, 1.5, tflops=250),
+            gatherer("opponent", "copies_alone", 2, 6)]}]
+        self.write({"schema": 2, "device": DEVICE, "commit": "abc1234", "date": "2025-01-02T03:04:05Z", "mode": "burst", "idle_ms": 15, "seed": 1,
+                    "gathers": gathers})
+        self.assertEqual([row[1:] for row in self.rows("gathers record=docs/results/run.json")[1:]], [
+            ["`copy_engine`", "–", "10.00", "200", "1.200 [1.200, 1.200]"], ["`cublaslt_alone`", "–", "8.000", "250", "1.500 [1.500, 1.500]"],
+            ["`copies_alone`", "–", "2.000", "–", "6.000 [6.000, 6.000]"], ["limit", "–", "–", "–", "1.250"]])
+        gathers[0]["limit"] = 1.5
+        self.write({"schema": 2, "device": DEVICE, "commit": "abc1234", "date": "2025-01-02T03:04:05Z", "mode": "burst", "idle_ms": 15, "seed": 1,
+                    "gathers": gathers})
+        self.refused("gathers record=docs/results/run.json", "but by the medians it is 1.25")
+
     def test_what_a_step_chose(self):
         record = copy.deepcopy(RECORD)
         chosen = record["shapes"][1]["contestants"][0]
