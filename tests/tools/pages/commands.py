@@ -23,6 +23,10 @@ REFUSED = {
     "tools/run 60 64MiB --ctas 4,8,16,32": "too much for the emulator",
     "tools/run 60 64MiB --piece 64KiB,1MiB,16MiB": "too much for the emulator",
     "tools/run 60 1MiB --check --relaunch 1000 --delay 50": "--delay is for GPUs",
+    "tools/run 61 4096 --variant copy_engine --piece 1MiB,4MiB,16MiB": "too much for the emulator",
+    "tools/run 61 8192 --variant sms --ctas 4,8,16": "too much for the emulator",
+    "tools/run 61 4096 --check --relaunch 1000 --delay 50": "--delay is for GPUs",
+    "tools/run 61 --variant all --time": "--time needs GPUs",
 }
 # Others change the tree, take long, or need what not every machine has: their --help must know the flags.
 TYPED = {"compare", "play", "run", "sweep"}
