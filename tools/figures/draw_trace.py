@@ -57,8 +57,11 @@ RECORDED = {
     "73": ("128x256", "256x512x512", 1, 1),
     "74.base": ("128x256", "512x256x512", 2, 1), "74": ("256x256", "512x256x512", 2, 1),
     "75": ("256x256", "512x256x512", 2, 1),
+    "74.plain": ("256x256", "512x512x128", 2, 1), "74.store": ("256x256_store", "512x512x128", 2, 1),
+    "75.store": ("256x256_store", "512x512x128", 2, 1),
     "76.base": ("128x256", "256x512x128", 1, 1), "76": ("128x256", "256x512x128", 1, 1),
     "77.base": ("128x128", "128x512x1024", 1, 1), "77": ("128x128", "128x512x1024", 1, 1), "78": ("128x128", "128x512x1024", 1, 1),
+    "78.plain": ("128x128", "128x512x512", 1, 1), "78.quantised": ("128x128_quantised", "128x512x512", 1, 1),
     "40.base": ("128x256_group16", "512x512x512", 4, 1), "40": ("nt", "512x512x512", 4, 1),
     "41.base": ("tn", "512x512x512", 4, 1), "41": ("rs", "512x512x512", 4, 1),
     "42.base": ("128x256_group16", "512x512x512", 4, 1), "42": ("e4m3", "512x512x512", 4, 1),
@@ -79,7 +82,8 @@ CTAS = 8
 # The step of NN.base where it is not the one before.
 BASES = {"11.base": "10", "12.base": "11", "13.base": "12", "14.base": "13", "17.base": "16", "19.base": "18", "20.base": "19",
          "21.base": "20", "22.base": "21", "30.base": "17", "31.base": "31", "32.base": "32", "33.base": "33", "18.data_parallel": "18",
-         "70.base": "09", "71.base": "70", "72.base": "71", "74.base": "73", "76.base": "73", "77.base": "73", "40.base": "15", "41.base": "40", "42.base": "15",
+         "70.base": "09", "71.base": "70", "72.base": "71", "74.base": "73", "76.base": "73", "77.base": "73", "74.plain": "74", "74.store": "74",
+         "75.store": "75", "78.plain": "78", "78.quantised": "78", "40.base": "15", "41.base": "40", "42.base": "15",
          "43.base": "43", "44.base": "43", "45.base": "41", "52.base": "15", "53.base": "53", "54.base": "52"}
 # NN.svg: the traces that it shows from top to bottom, and what to see in it. {0}, {1}: how a trace compares, see facts().
 FIGURES = {
@@ -131,12 +135,18 @@ FIGURES = {
            "shorter; they still take longer than the multiplications. The issuer is in one of the CTAs. Step 74 takes {change}."),
     "75": (["74", "75"], "The same tiles on the same two SMs. The second tile is asked for while the first is multiplied, so nobody waits for the "
            "answer. Step 75 takes {change}."),
+    "74.store": (["74.plain", "74.store"], "Four tiles of a pair, with K = 128. Above, the warps store D, and the issuer waits for an accumulator. Below, they "
+                 "only write shared memory, and the copies set the pace. The variant takes {change}."),
+    "75.store": (["74.store", "75.store"], "The same tiles. The scheduler requests them one after the other. With K = 128, each is copied sooner than the "
+                 "next one is known, and the copies pause. Step 75 takes {change}."),
     "76": (["76.base", "76"], "Above, one epilogue follows another without a pause, and the issuer waits for an accumulator. Below, the warps only write "
            "shared memory, and the copies set the pace. Step 76 takes {change}."),
     "77": (["77.base", "77"], "Four tiles of 128 × 128. A k-tile has as many bytes of operands as above and 3 % more of scales, but twice as many "
            "elements, and the copies set the pace. Step 77 takes {change}."),
     "78": (["77", "78"], "The same four tiles. A k-tile has twice as many elements again and 9 % more bytes, because it has four times as many "
            "scales. Step 78 takes {change}."),
+    "78.quantised": (["78.plain", "78.quantised"], "Four tiles with K = 512. Above, D is bf16; below, it is e2m1 with its scales, and each epilogue writes far fewer "
+                     "bytes. The model does not count the arithmetic of the quantiser. The variant takes {change}."),
     "70": (["70.base", "70"], "The multiplication takes half as long, at the documented rate of the tensor cores. Nothing else is shorter: with one "
            "stage the round trip of a k-tile is what is left. Step 70 takes {change}."),
     "22": (["22.base", "22"], "D has 320 columns. Tiles 176 wide multiply 32 columns that do not exist; step 22 chooses tiles 160 wide. "
