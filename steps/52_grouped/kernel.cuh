@@ -27,6 +27,7 @@
 #include "ptx/shared.cuh"
 #include "ptx/tensor_map.h"
 #include "ptx/tma.cuh"
+#include "strided.cuh"
 
 namespace gemm::step_52 {
 
@@ -201,6 +202,7 @@ inline const Step kStep{
                                                            "a warp looks at 32 groups at once"),
         variant<Tile128x256, 4, LinearScan, kGrouped, 16>("linear_scan", "one group after the other"),
         variant<Tile128x256, 4, HostList, kGrouped, 16>("host_list", "the host lists all tiles"),
-        variant<Tile128x256, 4, Speculation, kAlongN>("along_n", "row by row inside a group")}};
+        variant<Tile128x256, 4, Speculation, kAlongN>("along_n", "row by row inside a group"),
+        variant<Tile128x256, 4, kGrouped, 16>("strided", "groups of one size, by maps of three dimensions")}};
 
 }  // namespace gemm::step_52

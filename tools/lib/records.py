@@ -141,7 +141,7 @@ def default_shape(record):
 NAMES = {"cublas_default": "cuBLAS default", "cublaslt_best": "cuBLASLt best", "cublaslt_first": "cuBLASLt, its first choice",
          "cublaslt_unfused": "cuBLASLt, then one kernel",
          "cublaslt_fast": "cuBLASLt, fast accumulation", "cublaslt_promoted": "cuBLASLt, promoted",
-          "cublas_grouped": "cuBLAS grouped", "cublaslt_loop": "cuBLASLt in a graph",
+          "cublas_grouped": "cuBLAS grouped", "cublaslt_loop": "cuBLASLt in a graph", "cublaslt_batch": "cuBLASLt's strided batch",
           "wgmma_ceiling": "wgmma-only ceiling", "deepgemm": "DeepGEMM"}
 
 

@@ -42,15 +42,27 @@ __device__ __forceinline__ bool stores_tile() {
   return threadIdx.x % 128 == 0;
 }
 
+/// One subtile, to a matrix or to one of several.
+__device__ __forceinline__ void store_subtile(const ptx::TensorMap* d_map, int column, int row,
+                                              const void* subtile) {
+  ptx::cp_async_bulk_tensor_2d_store(d_map, column, row, subtile);
+}
+__device__ __forceinline__ void store_subtile(const ptx::TensorMap* d_map, int column, int row, int batch,
+                                              const void* subtile) {
+  ptx::cp_async_bulk_tensor_3d_store(d_map, column, row, batch, subtile);
+}
+
 // Step 15's tile has an even number of subtiles, so that a tile always begins with the buffer that was read
 // longer ago. Here it may be odd, and then the first subtile waits for all stores before.
 
 /// Rounds the warpgroup's part of the tile at (tile_row, tile_column) to D's type, bf16 or fp16, and issues
 /// its stores, 64 x 64 elements each; what lies outside D is clipped. Uses named barrier 1 + (number of the
-/// warpgroup). `d_map` is a store_map. The buffers may be in use by the stores of the tile before.
-template <typename T, typename D = bf16>
+/// warpgroup). `d_map` is a store_map; with a number of a matrix behind the column, its third dimension
+/// counts matrices (step 52). The buffers may be in use by the stores of the tile before.
+template <typename T, typename D = bf16, typename... Batch>
 __device__ __forceinline__ void store_tile(const WarpgroupTile<T>& warpgroup, StoreBuffers& buffers,
-                                           const ptx::TensorMap* d_map, int tile_row, int tile_column) {
+                                           const ptx::TensorMap* d_map, int tile_row, int tile_column,
+                                           Batch... batch) {
   const int warp = warp_index();
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int row = warp % 4 * 16 + lane % 16;
@@ -86,8 +98,8 @@ __device__ __forceinline__ void store_tile(const WarpgroupTile<T>& warpgroup, St
       ptx::fence_proxy_async_shared_cta();
       ptx::bar_sync(barrier, 128);
       if (stores_tile()) {
-        ptx::cp_async_bulk_tensor_2d_store(d_map, tile_column + column, tile_row + warpgroup.row + block * 64,
-                                           buffers.d[buffer]);
+        store_subtile(d_map, tile_column + column, tile_row + warpgroup.row + block * 64, batch...,
+                      buffers.d[buffer]);
         ptx::cp_async_bulk_commit_group();
       }
       // ANCHOR_END: wait_and_store

@@ -76,6 +76,24 @@ std::string violated_group_rule(const std::vector<GroupRows>& groups, const Shap
   return "";
 }
 
+std::string violated_batch_rule(const std::vector<GroupRows>& groups) {
+  for (std::size_t i = 0; i < groups.size(); ++i) {
+    const std::string group = "group " + std::to_string(i);
+    const int rows = groups[i].count();
+    if (rows < 1 || rows != groups[0].count())
+      return group + " has " + std::to_string(rows) +
+             (rows < 1 ? " rows: each product of a strided batch must have at least 1"
+                       : " rows, but group 0 has " + std::to_string(groups[0].count()) +
+                             ": all products of a strided batch must have as many");
+    if (i > 1 && groups[i].begin - groups[i - 1].begin != groups[1].begin - groups[0].begin)
+      return group + " begins " + std::to_string(groups[i].begin - groups[i - 1].begin) +
+             " rows after the group before, but group 1 begins " +
+             std::to_string(groups[1].begin - groups[0].begin) +
+             " rows after group 0: all products of a strided batch must be at one distance";
+  }
+  return "";
+}
+
 std::string violated_capacity_rule(const std::vector<GroupRows>& groups, int capacity, const Shape& shape) {
   if (capacity < 1)
     return "groups have room for " + std::to_string(capacity) + " rows each: the capacity must be at least 1";
@@ -199,6 +217,10 @@ void check_groups(const Variant& variant, const Problem& problem) {
                                ? violated_capacity_rule(problem.groups, problem.capacity, problem.shape)
                                : violated_group_rule(problem.groups, problem.shape);
   if (!rule.empty()) throw std::invalid_argument(rule);
+  if (variant.groups == GroupForm::kStrided) {
+    const std::string batch_rule = violated_batch_rule(problem.groups);
+    if (!batch_rule.empty()) throw std::invalid_argument(batch_rule);
+  }
   if (problem.capacity != 0 && problem.counts == nullptr)
     throw std::invalid_argument(
         "groups of one capacity have their counts in device memory, but the address of the counts is null");

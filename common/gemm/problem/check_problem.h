@@ -21,6 +21,9 @@ std::string violated_placement_rule(const std::vector<PlacedGroup>& groups, cons
 /// has N rows for each group.
 std::string violated_group_rule(const std::vector<GroupRows>& groups, const Shape& shape);
 
+/// "", or why groups are no strided batch: each has as many rows, one at least, and all are at one distance.
+std::string violated_batch_rule(const std::vector<GroupRows>& groups);
+
 /// "", or what is wrong with groups that have room for `capacity` rows each, group g from row g * capacity
 /// on. `groups`: what the host knows of their rows; a host that knows nothing leaves it empty.
 std::string violated_capacity_rule(const std::vector<GroupRows>& groups, int capacity, const Shape& shape);

@@ -68,6 +68,7 @@ struct Choice {
 enum class GroupForm {
   kNone,         // all rows are multiplied by one B
   kRows,         // rows of one A, one group behind the other
+  kStrided,      // the same, all of one size and at one distance: a strided batch
   kMasked,       // of one capacity, with their counts in device memory
   kPlaced,       // anywhere in memory, as a table in device memory says, and rows of one A as well
   kPlacedKnown,  // the same, where the host knows the table

@@ -171,6 +171,12 @@ void check_groups(const std::vector<Entry>& entries, const std::vector<gemm::Sha
     const std::string rule = capacity > 0 ? gemm::violated_capacity_rule(groups, capacity, shape)
                                           : gemm::violated_group_rule(groups, shape);
     if (!rule.empty()) throw Error(rule);
+    for (const Entry& entry : entries) {
+      if (entry.variant->groups != gemm::GroupForm::kStrided) continue;
+      if (const std::string batch_rule = gemm::violated_batch_rule(groups); !batch_rule.empty())
+        throw Error(fmt::format("the variant {} of step {} takes a strided batch: {}", entry.variant->name,
+                                entry.step->name, batch_rule));
+    }
   }
 }
 

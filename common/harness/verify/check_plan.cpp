@@ -319,8 +319,14 @@ void use_groups(const gemm::Step& step, const gemm::Variant& variant, std::vecto
                             k_tiles_of(variant, one.shape));
       continue;
     }
+    const bool strided = variant.groups == gemm::GroupForm::kStrided;
+    if (strided) {  // as many rows in each
+      const int rows = gemm::ceil_div(one.shape.m, groups);
+      one.shape.m = groups * rows + (groups - 1) * guard_rows;
+    }
     const int guards = (groups - 1) * guard_rows < one.shape.m ? guard_rows : 0;
-    one.groups = place_groups(draw_groups(groups, one.shape.m - (groups - 1) * guards, distribution, i + 1),
+    one.groups = place_groups(draw_groups(groups, one.shape.m - (groups - 1) * guards,
+                                          strided ? GroupSizes::kEqual : distribution, i + 1),
                               guards, one.shape.m);
     if (variant.takes_placed_groups() && guards > 0) {
       one.placement = i + 1;

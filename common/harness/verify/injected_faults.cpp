@@ -365,6 +365,16 @@ std::vector<gemm::GroupRows> masked_fault_groups(const gemm::Shape& shape) {
           {3 * capacity, 4 * capacity}};
 }
 
+std::vector<gemm::GroupRows> strided_fault_groups(const gemm::Shape& shape) {
+  constexpr int kProducts = 4;
+  constexpr int kGuardRows = 2;
+  const int rows = (shape.m - (kProducts - 1) * kGuardRows) / kProducts;
+  std::vector<gemm::GroupRows> groups;
+  for (int i = 0; i < kProducts; ++i)
+    groups.push_back({i * (rows + kGuardRows), i * (rows + kGuardRows) + rows});
+  return groups;
+}
+
 gemm::Epilogue fullest_epilogue(const gemm::EpilogueSupport& support) {
   gemm::Epilogue epilogue;
   if (support.alpha) epilogue.alpha = 2;
@@ -491,7 +501,10 @@ int run_injected_faults(const gemm::Step& step, const gemm::Variant& variant) {
     const gemm::Shape shape = injected_fault_shape(step.contract, variant.tile);
     const bool masked = variant.groups == gemm::GroupForm::kMasked;
     const int capacity = masked ? shape.m / kMaskedFaultGroups : 0;
-    const auto groups = masked ? masked_fault_groups(shape) : grouped_fault_groups(shape);
+    const bool strided = variant.groups == gemm::GroupForm::kStrided;
+    const auto groups = masked    ? masked_fault_groups(shape)
+                        : strided ? strided_fault_groups(shape)
+                                  : grouped_fault_groups(shape);
     const int more = variant.types.are_bf16()
                          ? inject_plain(step, variant, {}, group_faults(), groups, capacity,
                                         variant.takes_placed_groups() ? 1 : 0)

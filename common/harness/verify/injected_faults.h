@@ -30,6 +30,8 @@ std::vector<gemm::GroupRows> grouped_fault_groups(const gemm::Shape& shape);
 /// The same in rooms of a kMaskedFaultGroups-th of M each.
 inline constexpr int kMaskedFaultGroups = 4;
 std::vector<gemm::GroupRows> masked_fault_groups(const gemm::Shape& shape);
+/// The same for a strided batch: none is empty.
+std::vector<gemm::GroupRows> strided_fault_groups(const gemm::Shape& shape);
 
 /// An epilogue with everything that the variant computes, so that each part can be missing.
 gemm::Epilogue fullest_epilogue(const gemm::EpilogueSupport& support);

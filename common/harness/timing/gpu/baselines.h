@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "gemm/problem/gemm.h"
+#include "gemm/problem/groups.h"
 #include "harness/timing/timing.h"
 
 namespace harness {
@@ -59,6 +60,11 @@ std::vector<Contestant> cublaslt_unfused_candidates(const gemm::Shape& shape, co
 /// that has rows, with the first algorithm that its heuristics propose for that size, all in one CUDA graph.
 Contestant cublas_grouped();
 Contestant cublaslt_loop();
+
+/// Of groups in bf16 that are a strided batch (violated_batch_rule): one call of cuBLASLt for all, one
+/// candidate for each algorithm.
+std::vector<Contestant> cublaslt_batch_candidates(const gemm::Shape& shape,
+                                                  const std::vector<gemm::GroupRows>& groups);
 
 /// Of a chain: a CUDA graph of `layers` launches of cuBLASLt, each of which multiplies A by as many rows of
 /// B, one candidate for each algorithm. All read the same A: nobody hands activations on, so this chain has

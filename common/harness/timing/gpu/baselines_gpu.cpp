@@ -133,6 +133,7 @@ struct Cublas {
   decltype(::cublasLtMatmulDescSetAttribute)* lt_desc_set = nullptr;
   decltype(::cublasLtMatrixLayoutCreate)* lt_layout_create = nullptr;
   decltype(::cublasLtMatrixLayoutDestroy)* lt_layout_destroy = nullptr;
+  decltype(::cublasLtMatrixLayoutSetAttribute)* lt_layout_set = nullptr;
   decltype(::cublasLtMatmulPreferenceCreate)* lt_preference_create = nullptr;
   decltype(::cublasLtMatmulPreferenceDestroy)* lt_preference_destroy = nullptr;
   decltype(::cublasLtMatmulPreferenceSetAttribute)* lt_preference_set = nullptr;
@@ -157,6 +158,7 @@ struct Cublas {
     lt_library.find(lt_desc_set, "cublasLtMatmulDescSetAttribute");
     lt_library.find(lt_layout_create, "cublasLtMatrixLayoutCreate");
     lt_library.find(lt_layout_destroy, "cublasLtMatrixLayoutDestroy");
+    lt_library.find(lt_layout_set, "cublasLtMatrixLayoutSetAttribute");
     lt_library.find(lt_preference_create, "cublasLtMatmulPreferenceCreate");
     lt_library.find(lt_preference_destroy, "cublasLtMatmulPreferenceDestroy");
     lt_library.find(lt_preference_set, "cublasLtMatmulPreferenceSetAttribute");
@@ -349,6 +351,18 @@ class MatmulProblem {
   }
   MatmulProblem(const MatmulProblem&) = delete;
   MatmulProblem& operator=(const MatmulProblem&) = delete;
+
+  /// A batch of `count` such products: elements from one A to the next, and from one B and D.
+  void make_batch(std::int32_t count, std::int64_t a, std::int64_t b, std::int64_t d) const {
+    for (const auto& [layout, stride] :
+         {std::pair{first_, b}, std::pair{second_, a}, std::pair{result_, d}, std::pair{source_, d}}) {
+      check_cublas(api_.lt_layout_set(layout, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &count, sizeof count),
+                   "cublasLtMatrixLayoutSetAttribute");
+      check_cublas(
+          api_.lt_layout_set(layout, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &stride, sizeof stride),
+          "cublasLtMatrixLayoutSetAttribute");
+    }
+  }
 
   /// What the heuristics propose, best guess first.
   std::vector<cublasLtMatmulHeuristicResult_t> ask(int count) const {
@@ -861,6 +875,31 @@ Contestant cublaslt_loop() {
               });
             };
           }};
+}
+
+std::vector<Contestant> cublaslt_batch_candidates(const gemm::Shape& shape,
+                                                  const std::vector<gemm::GroupRows>& groups) {
+  const gemm::Shape one{groups.front().count(), shape.n, shape.k};
+  const std::int64_t distance = groups.size() > 1 ? groups[1].begin - groups[0].begin : one.m;
+  const auto matmul = std::make_shared<MatmulProblem>(one);
+  matmul->make_batch(static_cast<std::int32_t>(groups.size()), distance * one.k,
+                     gemm::offset(one.n, 0, one.k), distance * one.n);
+  std::vector<Contestant> candidates;
+  for (const cublasLtMatmulHeuristicResult_t& result : matmul->ask(kRequestedAlgorithms)) {
+    candidates.push_back(
+        {.name = "cublaslt_batch",
+         .variant = fmt::format("one call for a strided batch, {}", matmul->describe(result.algo)),
+         .kind = ContestantKind::kBaseline,
+         .prepare = [matmul, algorithm = result.algo](const gemm::Problem& problem) -> gemm::Launcher {
+           gemm::Problem first = problem;
+           first.a += gemm::offset(problem.groups.front().begin, 0, problem.shape.k);
+           first.d += gemm::offset(problem.groups.front().begin, 0, problem.shape.n);
+           return [matmul, algorithm, first](gemm::ptx::Stream stream) {
+             matmul->run(first, {}, algorithm, stream);
+           };
+         }});
+  }
+  return candidates;
 }
 
 std::vector<Contestant> cublaslt_chain_candidates(const gemm::Shape& shape, int layers) {

@@ -17,6 +17,7 @@
 #include <random>
 #include <thread>
 
+#include "gemm/problem/check_problem.h"
 #include "harness/backend/backend.h"
 #include "harness/backend/watchdog.h"
 #include "harness/base/problem.h"
@@ -394,15 +395,18 @@ std::vector<Racer> make_baselines(const gemm::Shape& shape, OperandSets& sets, c
         note(fmt::format("{} cannot run {}: {}", contestant.name, to_string(shape), error.what()));
       }
     };
-    if (!options.form.groups.empty()) {
-      if (options.form.types.are_bf16()) add_one(cublas_grouped());
-      add_one(cublaslt_loop());
-      return baselines;
-    }
     const auto add = [&](const std::vector<Contestant>& proposals) {
       for (Racer& racer : choose_cublaslt(shape, proposals, sets, options))
         baselines.push_back(std::move(racer));
     };
+    if (!options.form.groups.empty()) {
+      if (options.form.types.are_bf16()) add_one(cublas_grouped());
+      add_one(cublaslt_loop());
+      if (options.form.types.are_bf16() && options.form.capacity == 0 &&
+          gemm::violated_batch_rule(options.form.groups).empty())
+        add(cublaslt_batch_candidates(shape, options.form.groups));
+      return baselines;
+    }
     const bool has_blocks = options.form.types.have_blocks();  // of which it promotes each
     if (cublaslt_has(epilogue) && !has_blocks) {
       const std::vector<Contestant> proposals = cublaslt_candidates(shape, options.form);
