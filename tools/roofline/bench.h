@@ -96,5 +96,7 @@ void add_overheads(Bench& bench);   // overheads.cu
 /// The latency of single L2 lines as every SM sees them, after the rounds; not a probe because its samples
 /// are lines.
 std::vector<Figure> l2_lines(const Bench& bench);  // latency.cu
+/// Which of the two halves of the L2 a page is at home in, by the latency of atomics.
+std::vector<Figure> l2_sides(const Bench& bench);  // latency.cu
 
 }  // namespace roofline

@@ -2,11 +2,13 @@
 #include <cuda_runtime.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <numeric>
 #include <random>
 #include <string>
+#include <tuple>
 
 #include "bench.h"
 #include "device_clock.cuh"
@@ -97,6 +99,13 @@ __device__ __forceinline__ std::uint64_t follow(std::uint64_t address) {
   return address;
 }
 
+/// The same by an atomic that adds nothing. The L2 executes it where the line is at home, whereas a load may
+/// find a copy of the line nearer to its SM.
+__device__ __forceinline__ std::uint64_t follow_by_atomic(std::uint64_t address) {
+  asm volatile("atom.relaxed.gpu.global.add.u64 %0, [%0], 0;" : "+l"(address)::"memory");
+  return address;
+}
+
 /// Writes a ring: the line order[i] of `memory` gets the address of the line order[i + 1].
 __global__ void write_ring_kernel(std::uint8_t* memory, const std::uint32_t* order, unsigned count) {
   const unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -133,22 +142,26 @@ __global__ void __launch_bounds__(1024)
 /// One thread of the SM `wanted` measures every line in `order` on its own: the line holds its own address,
 /// which it reads kUnroll times in a chain. clocks[i] gets the clocks of the kUnroll reads, less those of an
 /// empty measurement.
+template <bool kByAtomics>
 __global__ void __launch_bounds__(32) lines_kernel(const std::uint8_t* memory, const std::uint32_t* order,
                                                    int count, unsigned wanted, std::int64_t* clocks) {
+  const auto read = [](std::uint64_t address) {
+    return kByAtomics ? follow_by_atomic(address) : follow<false>(address);
+  };
   __shared__ volatile std::uint64_t arrived;
   unsigned sm;
   asm volatile("mov.u32 %0, %%smid;" : "=r"(sm));
   if (sm != wanted || threadIdx.x != 0) return;
   for (int i = 0; i < count; ++i) {
     std::uint64_t address = __cvta_generic_to_global(memory + std::uint64_t{order[i]} * kLineBytes);
-    address = follow<false>(address);  // brings the line into the L2
+    address = read(address);  // brings the line into the L2
     arrived = address;
     const std::int64_t start = clock64();
     arrived = address;
     const std::int64_t empty = clock64();
 #pragma unroll
-    for (int step = 0; step < kUnroll; ++step) address = follow<false>(address);
-    // The store waits for the last load, and the clock is read behind the store.
+    for (int step = 0; step < kUnroll; ++step) address = read(address);
+    // The store waits for the last load, and the clock is read after the store.
     arrived = address;
     const std::int64_t end = clock64();
     clocks[i] = (end - empty) - (empty - start);
@@ -293,6 +306,42 @@ Split best_split(const std::vector<double>& sorted) {
   return best;
 }
 
+/// Clocks of one access to each line, hits in the L2: [SM][line].
+template <bool kByAtomics>
+std::vector<std::vector<double>> line_latencies(const Bench& bench, const std::vector<std::uint32_t>& lines) {
+  const int sm_count = bench.device().sm_count;
+  const auto count = static_cast<int>(lines.size());
+  std::uint8_t* const memory = bench.large()->first.get();
+  DeviceArray<std::uint32_t> order(lines.size(), "the lines");
+  DeviceArray<std::int64_t> clocks(lines.size(), "the clocks of the lines");
+  order.upload(lines);
+  for (int i = 0; i < count; ++i) {
+    // A ring of one line points to itself.
+    ptx::launch(write_ring_kernel, {.block = {1}}, nullptr, memory,
+                static_cast<const std::uint32_t*>(order.get() + i), 1u);
+  }
+  harness::synchronize();
+
+  std::vector<std::vector<double>> latencies;
+  for (int sm = 0; sm < sm_count; ++sm) {
+    clocks.upload(std::vector<std::int64_t>(lines.size(), 0));
+    ptx::launch(lines_kernel<kByAtomics>, bench.one_cta_per_sm(32), nullptr,
+                static_cast<const std::uint8_t*>(memory), static_cast<const std::uint32_t*>(order.get()),
+                count, static_cast<unsigned>(sm), clocks.get());
+    harness::synchronize();
+    std::vector<double> latency;
+    for (const std::int64_t one : clocks.host()) latency.push_back(static_cast<double>(one) / kUnroll);
+    // SM numbers may have gaps; a number that no SM has leaves zeros.
+    if (*std::min_element(latency.begin(), latency.end()) > 0) latencies.push_back(std::move(latency));
+  }
+  return latencies;
+}
+
+/// Whether an odd number of the bits of `page` that `mask` has are set.
+bool is_odd(unsigned page, unsigned mask) {
+  return std::popcount(page & mask) % 2 == 1;
+}
+
 }  // namespace
 
 void add_latency(Bench& bench) {
@@ -343,31 +392,7 @@ void add_latency(Bench& bench) {
 std::vector<Figure> l2_lines(const Bench& bench) {
   constexpr std::size_t kBytes = std::size_t{2} << 20;
   constexpr int kLines = 256;
-  const int sm_count = bench.device().sm_count;
-  std::uint8_t* const memory = bench.large()->first.get();
-  const std::vector<std::uint32_t> lines = random_lines(kBytes, kLines, 4711);
-  DeviceArray<std::uint32_t> order(kLines, "the lines");
-  DeviceArray<std::int64_t> clocks(kLines, "the clocks of the lines");
-  order.upload(lines);
-  for (int i = 0; i < kLines; ++i) {
-    // A ring of one line points to itself.
-    ptx::launch(write_ring_kernel, {.block = {1}}, nullptr, memory,
-                static_cast<const std::uint32_t*>(order.get() + i), 1u);
-  }
-  harness::synchronize();
-
-  std::vector<std::vector<double>> latencies;  // [SM][line]
-  for (int sm = 0; sm < sm_count; ++sm) {
-    clocks.upload(std::vector<std::int64_t>(kLines, 0));
-    ptx::launch(lines_kernel, bench.one_cta_per_sm(32), nullptr, static_cast<const std::uint8_t*>(memory),
-                static_cast<const std::uint32_t*>(order.get()), kLines, static_cast<unsigned>(sm),
-                clocks.get());
-    harness::synchronize();
-    std::vector<double> latency;
-    for (const std::int64_t count : clocks.host()) latency.push_back(static_cast<double>(count) / kUnroll);
-    // SM numbers may have gaps; a number that no SM has leaves zeros.
-    if (*std::min_element(latency.begin(), latency.end()) > 0) latencies.push_back(std::move(latency));
-  }
+  const auto latencies = line_latencies<false>(bench, random_lines(kBytes, kLines, 4711));
   if (latencies.empty()) return {};
 
   const std::vector<double>& first = latencies.front();
@@ -401,6 +426,56 @@ std::vector<Figure> l2_lines(const Bench& bench) {
        .what = "the median over the lines; a sample is an SM",
        .parameters = parameters,
        .samples = medians}};
+}
+
+std::vector<Figure> l2_sides(const Bench& bench) {
+  constexpr unsigned kPages = 512;  // of 4 KiB: 2 MiB, within which addresses are contiguous in device memory
+  std::vector<std::uint32_t> lines;
+  for (unsigned page = 0; page < kPages; ++page) lines.push_back(page * 4096 / kLineBytes);
+  const auto latencies = line_latencies<true>(bench, lines);
+  if (latencies.empty()) return {};
+
+  // How much farther a page is from the SMs that see what SM 0 sees than from the others.
+  const std::vector<double>& first = latencies.front();
+  std::vector<double> farther(kPages, 0);
+  const auto others = std::count_if(latencies.begin(), latencies.end(), [&first](const auto& latency) {
+    return correlation(first, latency) < -0.5;
+  });
+  for (const auto& latency : latencies) {
+    const bool opposite = correlation(first, latency) < -0.5;
+    const double weight = opposite ? -1.0 / static_cast<double>(others)
+                                   : 1.0 / (static_cast<double>(latencies.size()) - others);
+    for (unsigned page = 0; page < kPages; ++page) farther[page] += weight * latency[page];
+  }
+  // The bits of a page's number whose parity says best on which side it is.
+  unsigned mask = 0;
+  unsigned most = 0;
+  for (unsigned one = 0; one < kPages; ++one) {
+    unsigned odd = 0;
+    for (unsigned page = 0; page < kPages; ++page) odd += is_odd(page, one) == (farther[page] > 0) ? 1 : 0;
+    const unsigned agree = std::max(odd, kPages - odd);
+    if (agree > most) std::tie(most, mask) = std::tuple(agree, one);
+  }
+  const nlohmann::json parameters = {{"sms", latencies.size()},
+                                     {"sms_on_the_other_side", others},
+                                     {"parity_of_address_bits", mask << 12},
+                                     {"pages_that_follow", static_cast<double>(most) / kPages}};
+  std::vector<double> near;
+  std::vector<double> far;
+  for (unsigned page = 0; page < kPages; ++page) (farther[page] > 0 ? far : near).push_back(first[page]);
+  std::vector<Figure> figures;
+  const auto add = [&](const std::string& name, const std::vector<double>& samples) {
+    if (samples.empty()) return;
+    figures.push_back({.name = "latency.l2_side." + name,
+                       .unit = "clocks",
+                       .what = "atomics in the L2, pages of 4 KiB on the " + name +
+                               " side as seen from one SM; a sample is a page",
+                       .parameters = parameters,
+                       .samples = samples});
+  };
+  add("near", near);
+  add("far", far);
+  return figures;
 }
 
 }  // namespace roofline

@@ -71,6 +71,7 @@ int measure(bool quick, const std::string& json) {
   }
   harness::show_progress("single lines of the L2");
   for (roofline::Figure& figure : roofline::l2_lines(bench)) figures.push_back(std::move(figure));
+  for (roofline::Figure& figure : roofline::l2_sides(bench)) figures.push_back(std::move(figure));
   harness::clear_progress();
 
   const roofline::Run run{.device = bench.device(),

@@ -1,0 +1,47 @@
+// Which tile of step 23 suits a shape, and in how many parts its K is cut. Plain C++, so that a test can ask
+// it.
+#pragma once
+
+#include <algorithm>
+#include <array>
+
+#include "gemm/problem/gemm.h"
+
+namespace gemm::step_23 {
+
+/// What a launch takes in microseconds, measured on an H200: `launch_us`, and `k_tile_us` for every k-tile
+/// that a CTA multiplies.
+struct Cost {
+  int tile_n;
+  int parts;
+  double launch_us;
+  double k_tile_us;
+};
+// ANCHOR: costs
+inline constexpr std::array kCosts{Cost{64, 1, 4.75, 0.17}, Cost{64, 2, 4.85, 0.17}, Cost{64, 4, 4.95, 0.17},
+                                   Cost{64, 8, 5.10, 0.17}, Cost{32, 1, 4.35, 0.15}, Cost{32, 2, 4.45, 0.15},
+                                   Cost{32, 4, 4.60, 0.15}, Cost{16, 1, 4.30, 0.14}, Cost{16, 2, 4.40, 0.14}};
+// ANCHOR_END: costs
+
+/// The CTAs of a launch.
+constexpr int ctas(const Cost& cost, const Shape& shape) {
+  return ceil_div(shape.m, 64) * ceil_div(shape.n, cost.tile_n) * cost.parts;
+}
+
+/// The time of a launch on a card with this many SMs. CTAs that find no SM wait for a whole round. Clusters
+/// of four or more do not fill every GPC: 120 of their CTAs fit on 132 SMs.
+constexpr double predicted_us(const Cost& cost, const Shape& shape, int sms) {
+  const int k_tiles = ceil_div(ceil_div(shape.k, 64), cost.parts);
+  const int room = cost.parts < 4 ? sms : std::max(1, sms * 10 / 11);
+  return ceil_div(ctas(cost, shape), room) * (cost.launch_us + k_tiles * cost.k_tile_us);
+}
+
+/// The number of the cost with the shortest time.
+inline int fastest(const Shape& shape, int sms) {
+  const auto shorter = [&](const Cost& one, const Cost& other) {
+    return predicted_us(one, shape, sms) < predicted_us(other, shape, sms);
+  };
+  return static_cast<int>(std::min_element(kCosts.begin(), kCosts.end(), shorter) - kCosts.begin());
+}
+
+}  // namespace gemm::step_23

@@ -1,0 +1,245 @@
+// Step 23: a kernel for small problems. It executes hardly any instruction that is not part of the product.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "choice.h"
+#include "gemm/launch/launch.cuh"
+#include "gemm/problem/gemm.h"
+#include "gemm/problem/problem.h"
+#include "gemm/problem/step.h"
+#include "gemm/tile/swizzle.h"
+#include "gemm/tile/tile_source.cuh"
+#include "gemm/tile/wgmma_tile.cuh"
+#include "ptx/cluster.cuh"
+#include "ptx/convert.cuh"
+#include "ptx/core.cuh"
+#include "ptx/cp_async.cuh"
+#include "ptx/fence.cuh"
+#include "ptx/launch.cuh"
+#include "ptx/mbarrier.cuh"
+#include "ptx/mbarrier_wait.cuh"
+#include "ptx/memory.cuh"
+#include "ptx/shared.cuh"
+
+namespace gemm::step_23 {
+
+/// One warpgroup multiplies a tile of 64 x kN. The kParts CTAs of a cluster multiply the same tile, each over
+/// its part of K.
+template <int kTileN, int kPartsOfK>
+struct SmallTiling : WgmmaTiling<64, kTileN, 64, 1> {
+  using Base = WgmmaTiling<64, kTileN, 64, 1>;
+  static constexpr int kVectorsPerRow = Base::kK / 8;
+  static constexpr int kParts = kPartsOfK;
+  static constexpr int kStages = 8;
+  static constexpr int kAhead = kStages - 2;  // k-tiles that are copied before the first one is used
+  static constexpr int kUnits = kTileN / 8;   // four accumulators of a thread, in 8 columns of D
+  static constexpr int kUnitsPerCta = kUnits / kParts;  // that a CTA finishes
+  static_assert(kUnits % kParts == 0, "every CTA of a cluster finishes as many units");
+};
+
+template <typename T>
+struct Shared {
+  WgmmaTiles<T> stage[T::kStages];
+  float4 partials[std::max(1, (T::kParts - 1) * T::kUnitsPerCta)][T::kThreads];  // [CTA, unit][thread]
+  std::uint64_t arrived;  // mbarrier: the bytes of all other CTAs' partials
+};
+
+/// Issues this thread's copies of a k-tile of one operand.
+template <typename T, int kRows>
+__device__ __forceinline__ void copy_async(bf16 (&rows)[kRows][T::kPanelK],
+                                           const TileSource<T, kRows>& source, int k0) {
+  const int count = source.count(k0);
+  bf16* const to = &rows[source.row][swizzle_chunk<2 * T::kPanelK>(source.row, source.column / 8) * 8];
+#pragma unroll
+  for (int i = 0; i < source.kVectors; ++i)
+    ptx::cp_async_cg_16(to + i * source.kTileStep, source.address(i, k0), i < count ? 16 : 0);
+}
+
+/// The four accumulators of a unit.
+__device__ __forceinline__ float4 unit_of(const float* accumulators, int unit) {
+  const float* const four = accumulators + 4 * unit;
+  return make_float4(four[0], four[1], four[2], four[3]);
+}
+
+/// Sends each unit that another CTA finishes to the thread there that has the same place in the tile.
+// ANCHOR: send
+template <typename T>
+__device__ __forceinline__ void send_partials(Shared<T>& shared, const float* accumulators, int part) {
+  const std::uint32_t mine = ptx::shared_address(&shared.partials[0][threadIdx.x]);
+  const std::uint32_t arrived = ptx::shared_address(&shared.arrived);
+#pragma unroll
+  for (int owner = 0; owner < T::kParts; ++owner) {
+    if (owner == part) continue;
+    const int source = part < owner ? part : part - 1;  // among the owner's sources
+    constexpr int kBytes = T::kThreads * static_cast<int>(sizeof(float4));
+    const auto peer = static_cast<std::uint32_t>(owner);
+    const std::uint32_t to =
+        ptx::mapa(mine + static_cast<std::uint32_t>(source * T::kUnitsPerCta * kBytes), peer);
+    const std::uint32_t barrier = ptx::mapa(arrived, peer);
+#pragma unroll
+    for (int i = 0; i < T::kUnitsPerCta; ++i)
+      ptx::st_async(to + i * kBytes, unit_of(accumulators, owner * T::kUnitsPerCta + i), barrier);
+  }
+}
+// ANCHOR_END: send
+
+/// Rounds a unit and stores what lies inside D. `row`, `column`: of its first accumulator.
+__device__ __forceinline__ void store_unit(const Gemm& gemm, const float4& unit, int row, int column) {
+  const auto [m, n, k] = gemm.shape;
+  if (column >= n) return;
+  bf16* const to = gemm.d + offset(row, column, n);
+  if (row < m) ptx::st_global(reinterpret_cast<std::uint32_t*>(to), ptx::cvt_rn_bf16x2_f32(unit.x, unit.y));
+  if (row + 8 < m)
+    ptx::st_global(reinterpret_cast<std::uint32_t*>(to + offset(8, 0, n)),
+                   ptx::cvt_rn_bf16x2_f32(unit.z, unit.w));
+}
+
+// Lesson: there is no tensor map, no ring of barriers, no producer and no queue. They keep the tensor cores
+// busy through many k-tiles. A launch with few k-tiles is over before that pays, and meanwhile the SM fetches
+// every instruction from the L2, because it has executed none of them before.
+template <typename T>
+__global__ void __launch_bounds__(T::kThreads, 1) small_kernel(Gemm gemm) {
+  auto& shared = ptx::dynamic_shared<Shared<T>>();
+  const auto [m, n, k] = gemm.shape;
+  const int part = static_cast<int>(blockIdx.x);  // also the rank in the cluster
+  const int tile_row = static_cast<int>(blockIdx.y) * T::kM;
+  const int tile_column = static_cast<int>(blockIdx.z) * T::kN;
+  const int k_tiles = ceil_div(k, T::kK);
+  const int first = part * k_tiles / T::kParts;
+  const int count = (part + 1) * k_tiles / T::kParts - first;
+  const TileSource<T, T::kM> a(gemm.a, tile_row, m, k);
+  const TileSource<T, T::kN> b(gemm.b, tile_column, n, k);
+  const auto copy = [&](int k_tile) {
+    if (k_tile < count) {
+      WgmmaTiles<T>& tiles = shared.stage[k_tile % T::kStages];
+      copy_async(tiles.a[0], a, (first + k_tile) * T::kK);
+      copy_async(tiles.b[0], b, (first + k_tile) * T::kK);
+    }
+    ptx::cp_async_commit_group();
+  };
+  // ANCHOR: prologue
+#pragma unroll 1
+  for (int i = 0; i < T::kAhead; ++i) copy(i);
+  // ANCHOR: barrier
+  if constexpr (T::kParts > 1) {
+    if (threadIdx.x == 0) {
+      constexpr int kBytes =
+          (T::kParts - 1) * T::kUnitsPerCta * T::kThreads * static_cast<int>(sizeof(float4));
+      ptx::mbarrier_init(&shared.arrived, 1);
+      ptx::fence_mbarrier_init_release_cluster();
+      ptx::mbarrier_arrive_expect_tx(&shared.arrived, kBytes);
+    }
+    __syncwarp();
+    ptx::barrier_cluster_arrive_relaxed();
+  }
+  // ANCHOR_END: barrier
+  // ANCHOR_END: prologue
+
+  WarpgroupTile<T> warpgroup;
+  if (count == 0) warpgroup.forget();  // K has fewer k-tiles than parts: this CTA adds zeros
+                                       // ANCHOR: k_tiles
+#pragma unroll 1
+  for (int i = 0; i < count; ++i) {
+    ptx::cp_async_wait_group<T::kAhead - 1>();
+    ptx::fence_proxy_async_shared_cta();
+    __syncthreads();  // k-tile i is there, and k-tile i - 2 has been multiplied
+    warpgroup.issue(shared.stage[i % T::kStages], i == 0);
+    copy(i + T::kAhead);  // where k-tile i - 2 was
+    warpgroup.template wait<1>();
+  }
+  warpgroup.template wait<0>();
+  ptx::cp_async_wait_group<0>();  // only empty groups are left
+  // ANCHOR_END: k_tiles
+
+  const float* const accumulators = warpgroup.accumulators[0];
+  if constexpr (T::kParts > 1) {
+    ptx::barrier_cluster_wait();  // the others have initialised their barriers
+    send_partials(shared, accumulators, part);
+    ptx::mbarrier_wait_parity_cluster(&shared.arrived, 0, {"consumer", "arrived", 0, count});
+  }
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const int row = tile_row + static_cast<int>(threadIdx.x) / 32 * 16 + lane / 4;
+  // ANCHOR: finish
+#pragma unroll
+  for (int owner = 0; owner < T::kParts; ++owner) {
+    if (owner != part) continue;  // so that the index of every accumulator is a constant
+#pragma unroll
+    for (int i = 0; i < T::kUnitsPerCta; ++i) {
+      const int unit = owner * T::kUnitsPerCta + i;
+      float4 sum = unit_of(accumulators, unit);
+      for (int source = 0; source < T::kParts - 1; ++source) {  // always in this order
+        const float4 other = ptx::ld_shared(&shared.partials[source * T::kUnitsPerCta + i][threadIdx.x]);
+        sum = make_float4(sum.x + other.x, sum.y + other.y, sum.z + other.z, sum.w + other.w);
+      }
+      store_unit(gemm, sum, row, tile_column + unit * 8 + lane % 4 * 2);
+    }
+  }
+  // ANCHOR_END: finish
+}
+
+/// A cluster for every tile of D, a CTA for every part of K.
+template <typename T>
+struct SmallGrid {
+  using Tile = T;
+  static LaunchPlan plan(const void*, const Shape& shape) {
+    return {.launch = {.grid = {T::kParts, static_cast<unsigned>(ceil_div(shape.m, T::kM)),
+                                static_cast<unsigned>(ceil_div(shape.n, T::kN))},
+                       .block = {T::kThreads},
+                       .cluster = {T::kParts},
+                       .shared_bytes = sizeof(Shared<T>)}};
+  }
+};
+
+template <typename T>
+Variant variant() {
+  std::string name = "64x" + std::to_string(T::kN);
+  if (T::kParts > 1) name += "_" + std::to_string(T::kParts);
+  return variant_of<small_kernel<T>, SmallGrid<T>>(
+      {.name = name,
+       .summary = T::kParts == 1 ? "a CTA multiplies all of K" : "the CTAs of a cluster share K",
+       .stages = T::kStages,
+       .traffic = wgmma_tile_traffic<T>()});
+}
+
+/// The variants of kCosts, in its order.
+inline const std::vector<Variant>& tiles() {
+  static const std::vector<Variant> all = []<std::size_t... kNumbers>(std::index_sequence<kNumbers...>) {
+    return std::vector<Variant>{variant<SmallTiling<kCosts[kNumbers].tile_n, kCosts[kNumbers].parts>>()...};
+  }
+  (std::make_index_sequence<kCosts.size()>());
+  return all;
+}
+inline const Variant& fastest_tile(const Shape& shape) {
+  return tiles()[static_cast<std::size_t>(fastest(shape, ptx::this_card().sms))];
+}
+
+/// All tiles, and before them a variant that stands for the one that is predicted to be fastest.
+inline std::vector<Variant> variants() {
+  Variant by_shape = tiles().front();  // the widest: no launch has fewer CTAs than D has tiles of this size
+  by_shape.name = "auto";
+  by_shape.summary = "the one below that suits the shape";
+  by_shape.launch_shape = [](const Shape& shape) { return fastest_tile(shape).launch_shape(shape); };
+  by_shape.prepare = [](const Problem& problem) { return fastest_tile(problem.shape).prepare(problem); };
+  by_shape.choose = [](const Shape& shape) {
+    return Choice{fastest_tile(shape).name, "It has the shortest predicted time."};
+  };
+  std::vector<Variant> all{by_shape};
+  all.insert(all.end(), tiles().begin(), tiles().end());
+  return all;
+}
+
+inline const Step kStep{.name = "23_small",
+                        .title = "what a launch costs, and how a small problem pays less of it",
+                        .builds_on = "08_wgmma",
+                        .unit = MathUnit::kWgmma,
+                        .architecture = Architecture::kSm90a,
+                        .contract = {.n_multiple = 8, .k_multiple = 8},
+                        .variants = variants()};
+
+}  // namespace gemm::step_23
