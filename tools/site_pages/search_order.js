@@ -17,6 +17,9 @@ const explains = ({location, title}) =>
     : /^docs\/(?!emulator|cheat|recap|part-|verification|measuring|site|commands)/.test(location) ? 1.15 : 1) *
   (title === "Retired words" ? 0 : /^(Sources|Exercises|What you can do now|\w+ questions)$/.test(title) ? 0.4 : 1);
 
+/// How many words of a title are not common.
+const titleWords = title => title.toLowerCase().split(/[^\p{L}\d]+/u).filter(word => word && !COMMON.has(word)).length;
+
 /// Compares results by how often a section and its page have the words (as BM25 does), and by how many of the words the section has.
 const searchOrder = items => {
   const pages = items.map(item => item.location.split("#")[0]), kinds = items.map(explains);
@@ -42,9 +45,10 @@ const searchOrder = items => {
     }));
     const rare = sections.map(one => Math.log(1 + (items.length - one + 0.5) / (one + 4)));
     const score = new Map([...found].map(([id, times]) => {
+      const named = times.every(({title}) => title > 0) && Math.min(1, words.length / titleWords(items[id].title));  // the part of the title that was asked for
       const here = times.map(({title, text, path}, at) => rare[at] * (often(text + 3 * title, sizes[id] / usual) + 0.3 * (path > 0)));
       const page = sum(rare, (one, at) => one * often(onPage[pages[id]][at], pageSizes[pages[id]] / usualPage));
-      return [id, kinds[id] * sum(rare, (one, at) => here[at] && one) / sum(rare) * (sum(here) + 0.5 * page)];
+      return [id, kinds[id] * (1 + named) * sum(rare, (one, at) => here[at] && one) / sum(rare) * (sum(here) + 0.5 * page)];
     }));
     const best = Math.max(0, ...score.values());
     result.items = result.items.filter(({id}) => score.get(id) > 0 && score.get(id) >= 0.4 * best);
