@@ -211,7 +211,7 @@ class LivingFigures(BrowserTest):
                     waiting = waiting or bool(self.count(".ring-role.producer.blocked"))
                 self.assertTrue(waiting)
                 self.assertEqual(self.browser.value("figures.data.ring.ring.map(run => figures.replayRing(structuredClone(run)).farthest)"), [1] * len(RUNS["ring"]))
-                self.assertIn("never more than 1 phase", self.texts(".ring-why")[0])
+                self.assertIn("at most 1 phase ahead", self.texts(".ring-why")[0])
                 self.browser.press("Home")
                 self.do("phase")
                 self.assertIn("phase 0 is complete, and phase 1 begins with parity 1", self.said())
@@ -229,10 +229,14 @@ class LivingFigures(BrowserTest):
         self.assertRegex(self.texts(".ring-role.blocked .soft")[0], r"^Phase 0 must be complete, and \w+\[\d\] is still in phase 0 \(parity 0\): the wait does not pass\.$")
         stages = f"[...{self.figure}.querySelectorAll('select')].map(one => [one.value, one.disabled])[1]"
         self.choose(0, "the store")
-        self.assertIn("step 14's kernel, with two consumers and 4 stages", self.said())
+        self.assertEqual(self.texts(".ring-kernel"), ["Step 14's kernel: a producer, 2 consumers, 4 stages, two tiles of 3 k-tiles."])
         self.assertEqual((self.browser.value(stages), len(self.texts(".ring-stage"))), (["4", True], 4))
         self.choose(0, "nobody")
         self.assertEqual(self.browser.value(stages), ["3", False])
+        self.assertEqual(self.texts(".ring-kernel"), ["Step 12's kernel: a producer, one consumer, 3 stages, 6 k-tiles."])
+        self.focus("[data-do=next]")
+        self.browser.press("End")
+        self.assertEqual([self.count(f"path.ring-{state}") for state in ("read", "done")], [0, 1])  # the last k-tile, whose stage nobody releases
 
     def test_keys_work_after_a_click_and_do_what_the_figure_says(self):
         self.show("steps/11_mbarrier_ring/index.html", "ring")
@@ -251,6 +255,13 @@ class LivingFigures(BrowserTest):
         areas = self.browser.value(f"['back', 'next', 'play'].map(name => (box => [box.x, box.width])({self.figure}.querySelector(`[data-do=${{name}}] path`).getBBox()))")
         self.assertEqual(areas[0], [16 - areas[1][0] - areas[1][1], areas[1][1]])  # one step on is one step back in a mirror
         self.assertNotEqual(areas[1], areas[2])
+        page = self.browser.value("location.href")
+        for key in "np,.":  # which lead to other pages elsewhere
+            self.browser.press(key)
+        self.assertEqual(self.browser.value("new Promise(done => setTimeout(() => done(location.href), 200))"), page)
+        self.browser.press("Home")
+        self.browser.press("n")
+        self.assertIn("phase 0 is complete", self.said())
 
     def test_swizzles_show_places_and_banks(self):
         for case in self.CASES:
@@ -291,7 +302,7 @@ class LivingFigures(BrowserTest):
                         self.choose(0, order["order"])
                         tiles, rows, columns = order["waves"][0]
                         read = (rows * run["row_bytes"] + columns * run["column_bytes"]) >> 20
-                        self.assertRegex(self.said(), rf"^Wave 0 of {order['order']}: {tiles} tiles in {rows} rows? and {columns} columns? of D\..* {read} MiB together")
+                        self.assertRegex(self.said(), rf"^Wave 0 of {order['order'].replace('_', ' ').replace('group', 'groups of ')}: {tiles} tiles in {rows} rows? and {columns} columns? of D\..* {read} MiB together")
                         self.assertEqual(self.browser.value(f"{self.part('.raster-now')}.getAttribute('d').split('M').length - 1"), tiles)
                 self.focus("[data-do=next]")
                 self.browser.press("ArrowRight")
@@ -299,7 +310,7 @@ class LivingFigures(BrowserTest):
                 self.browser.press("End")
                 self.assertRegex(self.said(), "^Wave 3 of hilbert: 116 tiles")
                 self.browser.press("o")
-                self.assertRegex(self.said(), "^Wave 3 of along_n")
+                self.assertRegex(self.said(), "^Wave 3 of along n")
                 self.fits()
 
     def test_whole_tiles_and_ranges_are_stepped_through(self):
@@ -320,7 +331,8 @@ class LivingFigures(BrowserTest):
                 self.focus("[data-do=next]")
                 for _ in range(4):
                     self.browser.press("ArrowRight")
-                self.assertEqual(self.said(), "After 16 k-tiles: SM 0 stores its partials of tile 1, k-tiles 0 to 15, for an SM that ends the tile.")
+                self.assertEqual(self.said(), "After 16 k-tiles: SM 0 stores its partials of tile 1, k-tiles 0 to 15, for the SM that multiplies its last k-tiles.")
+                self.assertIn("1…", self.texts(".on-bar"))
                 self.assertEqual(self.count("rect.lit.streamk-store"), 1)
                 self.browser.press("End")
                 self.assertIn("Cutting saves 35.", self.said())
@@ -336,6 +348,7 @@ class LivingFigures(BrowserTest):
                     self.choose(1, run["accumulators"])
                     self.choose(0, run["slow"])
                     waits = {"Issuer": False, "Epilogue": False}
+                    together = False
                     self.focus("[data-do=next]")
                     barriers = {event["barrier"]: event for event in run["events"] if event["event"] == "mbarrier_init"}
                     for event in run["events"][len(barriers):]:
@@ -349,8 +362,11 @@ class LivingFigures(BrowserTest):
                         if event["event"] == "mbarrier_arrive":
                             which = event["barrier"][-2]
                             self.assertEqual(self.texts(f"[data-cell=\"{which}.{event['warp']}\"]"), [f"warp {event['warp']} has read it"])
+                        together = together or bool(self.count(".tensor-cell.tensor-adding") and self.count(".tensor-cell.tensor-reading"))
                         for text in self.texts(".ring-role"):
                             waits[text.split(",")[0]] |= "waits at" in text and "next waits" not in text
+                    # What two accumulators are for, and the figure's first sentence.
+                    self.assertEqual(together, run["accumulators"] == 2 and run["slow"] == "nobody")
                     # A slow role waits only before the first tile; the other one waits for it.
                     self.assertTrue(waits["Epilogue" if run["slow"] == "the issuer" or run["accumulators"] == 1 else "Issuer"], run["slow"])
                 self.choose(1, 2)

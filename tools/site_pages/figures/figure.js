@@ -91,6 +91,7 @@ window.figures = {kinds: {}, data: {}};
     const tag = event.target.tagName, space = event.key === " " && keys[" "] && event.target.closest(".figure-tools");
     if (event.ctrlKey || event.metaKey || event.altKey || tag === "SELECT" || tag === "TEXTAREA" || tag === "INPUT") return;
     if (kind === "keyup") { if (space) event.preventDefault(); return; }  // which would press the button
+    if ("np,.".includes(event.key)) event.stopPropagation();  // which the theme takes to the next page and the one before
     if ((tag === "BUTTON" || tag === "SUMMARY") && (event.key === " " && !space || event.key === "Enter")) return;
     const act = keys[(event.shiftKey && event.key.startsWith("Arrow") ? "Shift+" : "") + event.key];
     if (!act) return;

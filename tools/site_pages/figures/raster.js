@@ -7,7 +7,7 @@
   figures.kinds.raster = (place, data) => {
     let file = data.raster[0], order = file.orders[5], wave = 0;
     const frame = figures.frame(place, {title: "Orders of tiles, wave by wave",
-      sentence: "D in tiles, each multiplied by one SM. Pick an order and step through the waves. A wave reads the marked rows of A and columns of B: few, where its tiles lie near a square.",
+      sentence: "D in tiles, each multiplied by one SM. Pick an order and step through the waves. A wave reads the marked rows of A and columns of B: fewest bytes where both have about as many. A wave that straddles two groups reads more.",
       keys: [["← →", "one wave back, one wave on"], ["Space", "play, pause"], ["Home End", "the first wave, the last wave"], ["O", "the next order"]],
       source: data.source});
     const waves = () => order.waves.length;
@@ -18,6 +18,7 @@
       return true;
     };
     const player = figures.player(step, end => { wave = end ? waves() - 1 : 0; tell(); }, 900);
+    const nameOf = one => one.order.replace("_", " ").replace("group", "groups of ");
     const pick = name => { order = file.orders.find(one => one.order === name); tell(); };
     const shapes = figures.choice("M × N × K", data.raster.map((one, index) => [index, one.shape.join(" × ")]), value => {
       player.stop();
@@ -25,7 +26,7 @@
       wave = 0;
       pick(order.order);
     });
-    const orders = figures.choice("Order", file.orders.map(one => [one.order, one.order.replace("_", " ").replace("group", "groups of ")]), pick);
+    const orders = figures.choice("Order", file.orders.map(one => [one.order, nameOf(one)]), pick);
     frame.tools.append(...player.buttons, element("span", {class: "gap"}), orders, shapes);
     const map = element("div", {class: "raster-map"}), table = element("div");
     frame.stage.append(map);
@@ -38,8 +39,8 @@
 
     const tell = () => {
       const {tiles, rows, columns, read, requested} = bytes(order.waves[wave]);
-      frame.say(`Wave ${wave} of ${order.order}: ${tiles} tiles in ${rows} row${rows > 1 ? "s" : ""} and ${columns} column${columns > 1 ? "s" : ""} of D. They need ${rows} × ${mib(file.row_bytes / MIB)} of A and ` +
-        `${columns} × ${mib(file.column_bytes / MIB)} of B, ${mib(read)} together. The SMs request ${mib(requested)}, so at best ${Math.round(100 - 100 * read / requested)} % of what they request hits in the L2.`);
+      frame.say(`Wave ${wave} of ${nameOf(order)}: ${tiles} tiles in ${rows} row${rows > 1 ? "s" : ""} and ${columns} column${columns > 1 ? "s" : ""} of D. They need ${rows} × ${mib(file.row_bytes / MIB)} of A and ` +
+        `${columns} × ${mib(file.column_bytes / MIB)} of B, ${mib(read)} together. The SMs request ${mib(requested)}, so ${Math.round(100 - 100 * read / requested)} % of what they request hits in the L2, if it reads each byte from memory only once.`);
       render();
     };
     const render = () => {
@@ -64,7 +65,7 @@
         element("thead", {}, element("tr", {}, ...["order", "rows in this wave", "columns", "read in this wave", "in all waves"].map(words => element("th", {scope: "col"}, words)))),
         element("tbody", {}, ...file.orders.map(one => {
           const {rows, columns, read} = bytes(one.waves[wave]);
-          return element("tr", {}, element("th", {scope: "row", class: one === order ? "here" : ""}, one.order), ...[rows, columns, mib(read), mib(total(one))].map(words => element("td", {class: one === order ? "here" : ""}, String(words))));
+          return element("tr", {}, element("th", {scope: "row", class: one === order ? "here" : ""}, nameOf(one)), ...[rows, columns, mib(read), mib(total(one))].map(words => element("td", {class: one === order ? "here" : ""}, String(words))));
         })))));
     };
     figures.keys(frame.card, {...player.keys, o: () => pick(file.orders[(file.orders.indexOf(order) + 1) % file.orders.length].order)});

@@ -51,26 +51,27 @@
         state[who] = {waits, needs, blocked: Boolean(waits) && now <= needs, ended: !next, next};
         if (waits && barriers[waits.barrier]) farthest = Math.max(farthest, now - needs);
       }
+      if (roles.every(who => state[who].ended)) for (const stage of stages) if (stage.state === "read") stage.state = "done";
       states.push(state);
     });
     return {...run, states, roles, farthest};
   };
   figures.replayRing = replay;
 
-  const WORDS = {empty: "empty", flight: "in flight", full: "full", read: "being multiplied"};
+  const WORDS = {empty: "empty", flight: "in flight", full: "full", read: "being multiplied", done: "multiplied, not used again"};
   const SAY = {
     nobody: "Nobody is slowed down.",
     "the producer": "The producer goes on only where nothing else can: the consumer waits at full.",
     "the copies": "Copies land as late as possible: the consumer waits at full for bytes.",
     "the consumer": "The consumer goes on only where nothing else can: the ring fills up, and the producer waits at empty.",
-    "the store": "This is step 14's kernel, with two consumers and 4 stages. It computes two tiles of three k-tiles; 1.2 is k-tile 2 of tile 1. The consumers are slow: while they store tile 0, the producer fills the ring for tile 1 and then waits."};
+    "the store": "The kernel computes two tiles; 1.2 is k-tile 2 of tile 1. The consumers are slow: while they store tile 0, the producer fills the ring for tile 1 and then waits."};
 
   figures.kinds.ring = (place, data) => {
     const runs = data.ring;
     let run = null, at = 0, wanted = 3;  // the stages that the reader chose
     const frame = figures.frame(place, {title: "A ring of stages, event by event",
-      sentence: "Step through what the emulator logged. Each stage has two barriers, full and empty. Slow one role down and see who waits, and where.",
-      keys: [["← →", "one event back, one event on"], ["Shift ← →", "to the phase before, to the next phase"], ["Space", "play, pause"], ["Home End", "to the beginning, to the end"],
+      sentence: "Step through what the emulator logged, best with Next phase, which goes to where a barrier completes its phase. Each stage has two barriers, full and empty. Slow one role down and see who waits, and where.",
+      keys: [["← →", "one event back, one event on"], ["Shift ← →", "to the phase before, to the next phase; N, too"], ["Space", "play, pause"], ["Home End", "to the beginning, to the end"],
              ["S", "slow down the next role"]],
       source: data.source});
 
@@ -103,7 +104,8 @@
     const table = element("div", {class: "ring-stages"});
     const slider = element("input", {type: "range", min: 0, class: "ring-slider", "aria-label": "Event", oninput: () => { player.stop(); at = Math.max(first, Number(slider.value)); tell(); }});
     const why = element("p", {class: "ring-why"});
-    frame.stage.append(slider, element("div", {class: "ring-top"}, picture, roles));
+    const kernel = element("p", {class: "ring-kernel"});
+    frame.stage.append(kernel, slider, element("div", {class: "ring-top"}, picture, roles));
     frame.more.append(table, why);
 
     const choose = (stages, slow) => {
@@ -116,6 +118,8 @@
       select.replaceChildren(...[...new Set(runs.map(one => one.slow))].map(value => element("option", {value}, value)));
       select.value = run.slow;
       Object.assign(stageChoice.querySelector("select"), {value: run.stages, disabled: runs.filter(one => one.slow === run.slow).length === 1});
+      const consumers = run.roles.length - 1;
+      kernel.textContent = `Step ${run.step}'s kernel: a producer, ${consumers === 1 ? "one consumer" : `${consumers} consumers`}, ${run.stages} stages, ${run.step === "14" ? "two tiles of " : ""}${run.k_tiles} k-tiles.`;
       slider.min = first;
       slider.max = run.states.length - 1;
       frame.say(SAY[run.slow]);
@@ -140,7 +144,7 @@
       if (kind === "mbarrier_arrive_expect_tx") return `The producer arrives at ${event.barrier} and expects ${number(event.bytes)} bytes: ${tileName(event.tile)} for stage ${stage}.`;
       if (kind.startsWith("cp_async")) return `The producer issues a copy of ${number(event.bytes)} bytes into stage ${stage}.`;
       if (kind === "complete_tx") return `${number(event.bytes)} bytes have landed in stage ${stage}; ${event.tx ? `${number(event.tx)} are still missing` : "none is missing any more"}.`;
-      if (kind === "phase") return `${event.barrier}: phase ${event.phase - 1} is complete, and phase ${event.phase} begins with parity ${parity(event.phase)}. Stage ${stage} is ${event.barrier.startsWith("full") ? "full" : "empty"}.`;
+      if (kind === "phase") return `${event.barrier}: phase ${event.phase - 1} is complete, and phase ${event.phase} begins with parity ${parity(event.phase)}. Stage ${stage} is ${event.barrier.startsWith("full") ? `full: ${tileName(event.tile)} came in phase ${event.phase - 1}` : "empty"}.`;
       if (kind === "mbarrier_arrive") return `${consumerName(event)} has read ${tileName(event.tile)} and arrives at ${event.barrier}.`;
       if (kind === "wgmma") return `${consumerName(event)} issues ${event.instructions} wgmma instructions.`;
       return kind;
@@ -207,7 +211,7 @@
         const cell = (which, barrier) => `<td class="${here === which ? "here" : ""}">phase ${barrier ? barrier.phase : 0} ${bit(barrier ? barrier.phase : 0)}<small>missing: ${barrier ? barrier.pending : 0} arrival${barrier && barrier.pending === 1 ? "" : "s"}${which.startsWith("full") ? `, ${number(barrier ? barrier.tx : 0)} bytes` : ""}</small>${waiting(which) ? `<small class="waits">the ${waiting(which)} ${waiting(which).includes(" and ") ? "wait" : "waits"}</small>` : ""}</td>`;
         return `<tr><th scope="row"><span class="swatch ring-${stage.state}"></span>${index}</th><td>${stage.state === "empty" ? "empty" : `${tileName(stage.tile)}<small>${WORDS[stage.state]}</small>`}</td>${cell(`full[${index}]`, full)}${cell(`empty[${index}]`, empty)}</tr>`;
       });
-      table.innerHTML = `<div class="figure-scroll" tabindex="0" role="region" aria-label="The barriers of each stage"><table class="figure-table"><thead><tr><th scope="col">stage</th><th scope="col">holds</th><th scope="col">full: phase and parity</th><th scope="col">empty: phase and parity</th></tr></thead><tbody>${rows.join("")}</tbody></table></div>`;
+      table.innerHTML = `<div class="figure-scroll" tabindex="0" role="region" aria-label="The barriers of each stage"><table class="figure-table"><thead><tr><th scope="col">stage</th><th scope="col">holds</th><th scope="col">full: the phase that runs now, and its parity</th><th scope="col">empty: the phase that runs now</th></tr></thead><tbody>${rows.join("")}</tbody></table></div>`;
     };
 
     const render = () => {
@@ -219,9 +223,9 @@
         element("div", {class: "ring-key"}, ...Object.entries(WORDS).map(([name, words]) => element("span", {}, element("span", {class: `swatch ring-${name}`}), words)),
           element("span", {}, `large: ${run.step === "14" ? "tile.k-tile" : "k-tile"}; small: stage`), element("span", {}, element("span", {class: "swatch ring-here"}), "the last event's barrier")));
       drawTable(state);
-      why.innerHTML = `<b>Why one bit is enough.</b> A wait names a parity, not a phase. In this run, a barrier is never more than <b>${run.farthest}</b> phase past the one that a role waits for next: full[s] completes again only after the producer has refilled stage s, and it does that only after the consumer, whose own wait had passed, has released the stage. Phases that follow each other have different parities, so one bit tells “not yet” from “complete”.`;
+      why.innerHTML = `<b>Why one bit is enough.</b> A wait names a parity, not a phase. It would go wrong if its barrier completed two phases before the role looks, because the parity is then the old one again (the figure of one mbarrier shows that: “A wait for phase 0, in phases 0 to 3”). The ring rules this out: full[s] completes again only after the producer has refilled stage s, and the producer does that only after the consumer, whose own wait had passed, has released the stage. So, in this run as in every other, a barrier is at most <b>${run.farthest}</b> phase ahead of the phase that a role waits for next, and one bit tells “not yet” from “complete”.`;
     };
-    figures.keys(frame.card, {...player.keys, "Shift+ArrowRight": () => { player.stop(); toPhase(1); }, "Shift+ArrowLeft": () => { player.stop(); toPhase(-1); },
+    figures.keys(frame.card, {...player.keys, "Shift+ArrowRight": () => { player.stop(); toPhase(1); }, n: () => { player.stop(); toPhase(1); }, "Shift+ArrowLeft": () => { player.stop(); toPhase(-1); },
       s: () => { const all = [...new Set(runs.map(one => one.slow))]; choose(wanted, all[(all.indexOf(run.slow) + 1) % all.length]); }});
     choose(wanted, "nobody");
   };

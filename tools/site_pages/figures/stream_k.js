@@ -8,7 +8,7 @@
     const runs = data.stream_k;
     let run = runs.find(one => one.tiles === 5 && one.k_tiles === 64), cut = "stream-K", at = 0;
     const frame = figures.frame(place, {title: "Whole tiles, and equal ranges of K",
-      sentence: "Above, each SM multiplies whole tiles. Below, all k-tiles are cut into equal ranges, and who ends a tile adds the partials of the others. Change the number of tiles, and see which of the two ends first.",
+      sentence: "Above, each SM multiplies whole tiles. Below, all k-tiles are cut into equal ranges, and the SM that multiplies the last k-tiles of a tile adds the partials of the others. Time is counted in k-tiles, too: multiplying one takes one. An SM begins with the part that another SM needs. Change the number of tiles, and see which of the two ends first.",
       keys: [["← →", "to the event before, to the next event"], ["Space", "play, pause"], ["Home End", "to the beginning, to the end"], ["T", "one tile more"]],
       source: data.source});
     const division = name => run.divisions.find(one => one.name === name);
@@ -32,7 +32,7 @@
     frame.stage.append(chart);
 
     const part = act => `tile ${act.tile}${act.last - act.first < run.k_tiles ? `, k-tiles ${act.first} to ${act.last - 1}` : ""}`;
-    const words = act => ({multiply: `SM ${act.worker} begins to multiply ${part(act)}`, store: `SM ${act.worker} stores its partials of ${part(act)}, for an SM that ends the tile`,
+    const words = act => ({multiply: `SM ${act.worker} begins to multiply ${part(act)}`, store: `SM ${act.worker} stores its partials of ${part(act)}, for the SM that multiplies its last k-tiles`,
       wait: `SM ${act.worker} waits for partials of tile ${act.tile}`, "fix up": `SM ${act.worker} has the last part of tile ${act.tile}: it adds the partials of the others and stores the tile`})[act.what];
     const ends = () => {
       const whole = division("data-parallel").ends, other = division(cut).ends;
@@ -56,14 +56,14 @@
         for (const act of acts(name)) {
           const from = x(act.begin), size = x(act.end) - from, is = act === now || now && act.name === now.name && act.worker === now.worker && act.begin === now.begin;
           parts.push(`<rect class="streamk-${act.what.replace(" ", "-")}${is ? " lit" : ""}" style="--tile: ${act.tile}" x="${from}" y="${top + act.worker * row}" width="${size}" height="${row - 5}"><title>${escape(words(act))}: ${act.begin} to ${act.end}</title></rect>`);
-          if (act.what === "multiply" && size > 14) parts.push(`<text class="on-bar" x="${from + size / 2}" y="${top + act.worker * row + 15}" text-anchor="middle">${act.last - act.first < run.k_tiles && size > 70 ? `${act.tile}: ${act.first}–${act.last - 1}` : act.tile}</text>`);
+          if (act.what === "multiply" && size > 14) parts.push(`<text class="on-bar" x="${from + size / 2}" y="${top + act.worker * row + 15}" text-anchor="middle">${act.last - act.first < run.k_tiles && size > 70 ? `${act.tile}: ${act.first}–${act.last - 1}` : act.last - act.first < run.k_tiles ? `${act.tile}…` : act.tile}</text>`);
         }
         const bottom = top + division(name).workers.length * row;
         parts.push(`<line class="cursor" x1="${x(time)}" x2="${x(time)}" y1="${top - 3}" y2="${bottom - 3}"/>`);
         top = bottom + 12;
       }
       chart.innerHTML = `<svg viewBox="0 0 ${left + wide + 4} ${top}" role="img" aria-label="${escape(ends())}">${parts.join("")}</svg>` +
-        `<p class="timeline-legend"><span>a number is a tile, and a range its k-tiles</span><span><span class="swatch streamk-store"></span>stores partials (${run.store} k-tiles)</span><span><span class="swatch streamk-fix-up"></span>fix-up (${run.fixup} for each peer)</span><span><span class="swatch streamk-wait"></span>waits for partials</span></p>`;
+        `<p class="timeline-legend"><span>a number is a tile, a range its k-tiles, and “…” a part of it</span><span><span class="swatch streamk-store"></span>stores partials (${run.store} k-tiles)</span><span><span class="swatch streamk-fix-up"></span>fix-up (${run.fixup} for each peer)</span>${["data-parallel", cut].some(name => acts(name).some(act => act.what === "wait")) ? '<span><span class="swatch streamk-wait"></span>waits for partials</span>' : ""}</p>`;
       for (const [choice, value] of [[tiles, run.tiles], [depth, run.k_tiles], [cuts, cut]]) choice.querySelector("select").value = value;
     };
     figures.keys(frame.card, {...player.keys, t: () => { const all = numbers("tiles"); choose(all[(all.indexOf(run.tiles) + 1) % all.length], run.k_tiles); }});

@@ -3,7 +3,7 @@
 "use strict";
 {
   const {element} = figures;
-  const WORDS = {free: "free", adding: "being added to", full: "complete", reading: "being read", read: "read"};
+  const WORDS = {free: "free", adding: "being multiplied into", full: "complete", reading: "being read", read: "read"};
   const hex = value => `0x${value.toString(16).padStart(8, "0")}`;
   const index = event => Number(/\[(\d+)\]/.exec(event.barrier)[1]);
   const at_accumulator = (event, kind) => Boolean(event) && (event.barrier || "").startsWith(`accumulators.${kind}`);
@@ -41,7 +41,7 @@
   figures.kinds.tensor_memory = (place, data) => {
     let run = null, at = 0, first = 0, chosen = [0, 0];
     const frame = figures.frame(place, {title: "Tensor memory, event by event",
-      sentence: "Because there are two accumulators, one thread may add to one of them while four warps read the other, each its own 32 lanes. (In these short logs, they take turns.) Step through what the emulator logged in step 73, slow down a role, or give the CTA a single accumulator.",
+      sentence: "Because there are two accumulators, one thread may add to one of them while four warps read the other, each its own 32 lanes: here the issuer multiplies tile 2 into accumulator 0 while the warps read tile 1. The barriers are full and empty, as in a ring. Step through what the emulator logged in step 73, slow down a role, or give the CTA a single accumulator, with which the roles take turns.",
       keys: [["← →", "one event back, one event on"], ["Space", "play, pause"], ["Home End", "to the beginning, to the end"], ["S", "slow down the next role"]],
       source: data.source});
     const step = direction => {
@@ -88,7 +88,7 @@
     };
     const drawRole = who => {
       const {next, waits, blocked} = run.states[at][who], name = who === "issuer" ? "Issuer, one thread of warp 4 " : "Epilogue, warps 0 to 3 ";
-      const words = waits ? `${blocked ? "waits" : "next waits"} at ${short(waits.barrier)} for phase ${waits.phase - 1 < 0 ? "“before 0”" : waits.phase - 1}` : !next ? "has nothing left to do" : who === "issuer" ? `multiplies into accumulator ${next.into}` : `reads accumulator ${index(next)}`;
+      const words = waits ? `${blocked ? "waits" : "next waits"} at ${short(waits.barrier)} for parity ${(waits.phase + 1) % 2}` : !next ? "has nothing left to do" : who === "issuer" ? `multiplies into accumulator ${next.into}` : `reads accumulator ${index(next)}`;
       return element("div", {class: `ring-role ${who === "issuer" ? "producer" : "consumer"}`}, element("b", {}, name), blocked ? element("span", {class: "ring-badge"}, "waits") : null, element("p", {}, `${words}.`));
     };
     const render = () => {
