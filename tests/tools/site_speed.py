@@ -68,7 +68,7 @@ def score(values):
 
 
 def load(address):
-    """The values of one load in a browser of its own, and its long tasks."""
+    """The values of one load, in a browser of its own."""
     browser = chromium.Browser()
     try:
         browser.call("Network.emulateNetworkConditions", **NETWORK)
@@ -83,7 +83,7 @@ def load(address):
             time.sleep(0.5)
         values = {"FCP": seen["FCP"], "LCP": seen["LCP"], "speed index": seen["LCP"], "CLS": seen["CLS"],
                   "TBT": sum(length - max(50, seen["FCP"] - begin + 50) for begin, length in seen["tasks"] if begin + length > seen["FCP"] + 50)}
-        return values, seen["tasks"]
+        return values
     finally:
         browser.close()
 
@@ -93,7 +93,7 @@ def main():
     threading.Thread(target=server.serve_forever, daemon=True).start()
     print(f"medians of {LOADS} loads; FCP, LCP and TBT in ms")
     for page in sys.argv[1:] or PAGES:
-        loads = [load(f"http://127.0.0.1:{server.server_port}/{page}")[0] for _ in range(LOADS)]
+        loads = [load(f"http://127.0.0.1:{server.server_port}/{page}") for _ in range(LOADS)]
         values = {name: statistics.median(one[name] for one in loads) for name in CURVES}
         scores = sorted(score(one) for one in loads)
         print(f"{page:45} FCP {values['FCP']:5.0f}  LCP {values['LCP']:5.0f}  TBT {values['TBT']:5.0f}  CLS {values['CLS']:.3f}  "

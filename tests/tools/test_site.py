@@ -300,12 +300,32 @@ class InChromium(BrowserTest):
         for words, place in (("setmaxnreg", "docs/roles-and-registers.html"), ("proxy fence", "docs/proxies.html"),
                              ("give registers away", "docs/roles-and-registers.html"), ("announce bytes", "docs/mbarriers.html"),
                              ("add C in the epilogue", "steps/30_source_tile/index.html"), ("how Stream-K adds partial sums", "steps/18_stream_k/index.html"),
-                             ("how many registers does the producer give up", "docs/roles-and-registers.html")):
+                             ("how many registers does the producer give up", "docs/roles-and-registers.html"),
+                             ("tensor memory", "docs/cheat-sheets/blackwell-beside-hopper.html#tensor-memory"),
+                             ("consumer starts with wrong phase", "docs/mbarriers.html#what-a-wrong-first-phase-does"),
+                             ("what does multicast save", "docs/clusters.html#what-multicast-saves"), ("cost of a cluster", "docs/clusters.html#what-multicast-saves")):
             with self.subTest(words=words):
                 self.browser.open(f"{self.roots[0]}/docs/start.html")
                 links = self.found(words).split()
                 self.assertIn(place, " ".join(links[:3]))
                 self.assertNotIn("retired-words", " ".join(links))
+
+    def test_the_index_is_fetched_when_the_search_is_opened(self):
+        fetched = "performance.getEntriesByType('resource').filter(one => one.name.endsWith('search.json')).length"
+        control_k = {"key": "k", "windowsVirtualKeyCode": 75, "modifiers": 2}
+        for act in (lambda: self.browser.click("document.querySelector('.md-search__button')"),
+                    lambda: self.browser.call("Input.dispatchKeyEvent", type="keyDown", **control_k)):
+            self.browser.open(f"{self.roots[0]}/docs/start.html")
+            self.assertEqual(self.browser.value(fetched), 0)
+            act()
+            self.assertTrue(self.browser.wait_for("[...document.body.children].some(one => one.shadowRoot?.querySelector('dialog[open] input'))"))
+            self.assertEqual(self.browser.value(fetched), 1)
+            self.assertEqual(self.browser.said, [])
+
+    def test_a_table_of_eight_columns_fits(self):
+        self.browser.open(f"{self.roots[0]}/docs/clusters.html#what-multicast-saves-and-what-a-cluster-costs")
+        self.assertLessEqual(self.browser.value("(table => table.scrollWidth - table.parentElement.parentElement.clientWidth)"
+                                                "([...document.querySelectorAll('table')].find(one => one.textContent.includes('with 31')))"), 0)
 
     def test_a_table_with_long_names_of_files_fits(self):
         self.browser.open(f"{self.roots[0]}/docs/from-here.html#tile-schedulers")

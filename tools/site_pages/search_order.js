@@ -45,10 +45,10 @@ const searchOrder = items => {
     }));
     const rare = sections.map(one => Math.log(1 + (items.length - one + 0.5) / (one + 4)));
     const score = new Map([...found].map(([id, times]) => {
-      const named = times.every(({title}) => title > 0) && Math.min(1, words.length / titleWords(items[id].title));  // the part of the title that was asked for
+      const named = times.every(({title}) => title > 0) && words.length >= titleWords(items[id].title);  // by its title, and nothing more
       const here = times.map(({title, text, path}, at) => rare[at] * (often(text + 3 * title, sizes[id] / usual) + 0.3 * (path > 0)));
       const page = sum(rare, (one, at) => one * often(onPage[pages[id]][at], pageSizes[pages[id]] / usualPage));
-      return [id, kinds[id] * (1 + named) * sum(rare, (one, at) => here[at] && one) / sum(rare) * (sum(here) + 0.5 * page)];
+      return [id, kinds[id] * (named ? 2 : 1) * sum(rare, (one, at) => here[at] && one) / sum(rare) * (sum(here) + 0.5 * page)];
     }));
     const best = Math.max(0, ...score.values());
     result.items = result.items.filter(({id}) => score.get(id) > 0 && score.get(id) >= 0.4 * best);
