@@ -52,9 +52,15 @@ __device__ __forceinline__ void acquire(const ptx::TensorMap& map) {
   kOfHost ? ptx::fence_proxy_tensormap_acquire_sys(&map) : ptx::fence_proxy_tensormap_acquire_gpu(&map);
 }
 
-/// The map becomes that of another matrix with as many columns.
-__device__ __forceinline__ void replace(ptx::TensorMap& map, const bf16* base, int rows, int pitch) {
+/// The map becomes that of another matrix; with kColumns == false of one with as many columns.
+template <bool kColumns>
+__device__ __forceinline__ void replace(ptx::TensorMap& map, const bf16* base, int rows, int columns,
+                                        int pitch) {
   ptx::tensormap_replace_global_address_shared(&map, base);
+  // ANCHOR: own_columns
+  if constexpr (kColumns)
+    ptx::tensormap_replace_global_dim_shared<0>(&map, static_cast<std::uint32_t>(columns));
+  // ANCHOR_END: own_columns
   ptx::tensormap_replace_global_dim_shared<1>(&map, static_cast<std::uint32_t>(rows));
   ptx::tensormap_replace_global_stride_shared<0>(&map, sizeof(bf16) * static_cast<std::uint64_t>(pitch));
 }
@@ -70,17 +76,22 @@ struct Shared {
 };
 
 // With kMaps == 0 there is no ring of maps, because the host has made the maps of all groups.
-template <typename T, int kStages, int kMaps>
+template <typename T, int kStages, int kMaps, typename Groups>
 __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
-    placed_kernel(Shape shape, Raster raster, PlacedGroups groups, GroupMaps* maps,
+    placed_kernel(Shape shape, Raster raster, Groups groups, GroupMaps* maps,
                   const __grid_constant__ GroupMaps pattern) {
+  constexpr bool kOwn = kOwnSizes<Groups>;
   auto& shared = ptx::dynamic_shared<Shared<T, kStages, kMaps>>();
   auto& ring = shared.ring;
   const int step = static_cast<int>(gridDim.x);
-  const int k_tiles = ceil_div(shape.k, T::kK);
   const int warp = warp_index();
   int index = static_cast<int>(blockIdx.x);
-  GroupSearch<T, PlacedGroups> search{shape.n, raster, groups};
+  GroupSearch<T, Groups> search{shape.n, raster, groups};
+  // Lesson: a group may have a K of its own. What a role knows of the ring, its stage and its phase, goes on
+  // from one group to the next, however many k-tiles each has.
+  // ANCHOR: own_k_tiles
+  const auto k_tiles_of_group = [&] { return ceil_div(kOwn ? search.at.own.k : shape.k, T::kK); };
+  // ANCHOR_END: own_k_tiles
   GroupSlots<kSlots<kMaps>> slot;
   const unsigned first_map = blockIdx.x * kMaps;
   GroupMaps* const own = maps + first_map;  // [slot]; if the host made them: [group]
@@ -112,6 +123,7 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
           acquire<kMaps == 0>(of_group.a);
           acquire<kMaps == 0>(of_group.b);
         }
+        const int k_tiles = k_tiles_of_group();
         for (int i = 0; issues && i < k_tiles; ++i) {
           ring.producer_acquire(fill, i);
           // The consumers store with this map after the last k-tile. While the ring is full, the fence delays
@@ -140,9 +152,12 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
         __syncwarp();  // every lane has written the copy, or read it for the previous group
         if (changes) {
           const PlacedGroup* const group = &groups.groups[search.at.group];
-          replace(copy.a, ptx::ld_global(&group->a), search.at.rows.end, ptx::ld_global(&group->a_pitch));
-          replace(copy.b, ptx::ld_global(&group->b), shape.n, ptx::ld_global(&group->b_pitch));
-          replace(copy.d, ptx::ld_global(&group->d), search.at.rows.end, ptx::ld_global(&group->d_pitch));
+          const auto [n, k] = search.at.own;
+          const int rows = search.at.rows.end;
+          replace<kOwn>(copy.a, ptx::ld_global(&group->a), rows, k, ptx::ld_global(&group->a_pitch));
+          replace<kOwn>(copy.b, ptx::ld_global(&group->b), kOwn ? n : shape.n, k,
+                        ptx::ld_global(&group->b_pitch));
+          replace<kOwn>(copy.d, ptx::ld_global(&group->d), rows, n, ptx::ld_global(&group->d_pitch));
           ptx::mbarrier_wait_parity(&shared.maps.empty[slot.at.stage], slot.at.phase ^ 1,
                                     {"map warp", "empty", slot.at.stage, slot.group});
         }
@@ -171,7 +186,7 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
         ptx::cp_async_bulk_wait_group_read<0>();
         ptx::mbarrier_arrive(&shared.maps.empty[slot.stage_before()]);
       }
-      reader.multiply(warpgroup, k_tiles);  // the last k-tile is loaded after all three acquires
+      reader.multiply(warpgroup, k_tiles_of_group());  // the last k-tile is loaded after all three acquires
       more = search.find(index += step, next);
       reader.finish(warpgroup);
       // ANCHOR: give_back
@@ -184,17 +199,19 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
   }
 }
 
-template <typename T, int kStages, int kMaps>
+template <typename T, int kStages, int kMaps, typename Groups = PlacedGroups>
 Variant variant(const char* name, const char* summary) {
   using Grid = GroupedCtas<T, Shared<T, kStages, kMaps>, Roles<T>::kThreads>;
-  return variant_of<placed_kernel<T, kStages, kMaps>, Grid>(
+  return variant_of<placed_kernel<T, kStages, kMaps, Groups>, Grid>(
       {.name = name,
        .summary = summary,
        .stages = kStages,
        .traffic = wgmma_tile_traffic<T>(),
-       .groups = kMaps == 0 ? GroupForm::kPlacedKnown : GroupForm::kPlaced},
+       .groups = kMaps == 0          ? GroupForm::kPlacedKnown
+                 : kOwnSizes<Groups> ? GroupForm::kPlacedSizes
+                                     : GroupForm::kPlaced},
       [](const Problem& problem, const LaunchPlan& plan) {
-        const auto table = table_of(problem);
+        const auto table = table_of<Groups>(problem);
         const auto maps = maps_of_ctas<T, kMaps>(problem, plan.launch);
         return std::tuple(problem.shape, Raster{RasterOrder::kGrouped, 16}, table, maps,
                           pattern_of<T>(problem.shape, table(nullptr).groups));
@@ -213,6 +230,7 @@ inline const Step kStep{
     .variants = {variant<Tile128x256, 4, 3>("three_maps", "given back after the next group's first tile"),
                  variant<Tile128x256, 4, 2>("two_maps", "given back before the next group's first tile"),
                  variant<Tile128x256, 4, 1>("one_map", "made when the group before has no copy in flight"),
-                 variant<Tile128x256, 4, 0>("host_maps", "the host makes the maps of all groups")}};
+                 variant<Tile128x256, 4, 0>("host_maps", "the host makes the maps of all groups"),
+                 variant<Tile128x256, 4, 3, SizedGroups>("own_sizes", "each group has an N and a K")}};
 
 }  // namespace gemm::step_54

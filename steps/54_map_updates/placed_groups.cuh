@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <type_traits>
 #include <vector>
 
 #include "gemm/launch/groups.cuh"
@@ -27,6 +28,16 @@ struct PlacedGroups {
 
   __device__ __forceinline__ GroupRows rows(int group) const {
     return {0, std::max(ptx::ld_global(&groups[group].rows), 0)};
+  }
+};
+
+/// The same, of groups that have an N and a K of their own.
+struct SizedGroups : PlacedGroups {
+  Shape shape;  // the problem's, for groups that have no N or K of their own
+
+  __device__ __forceinline__ GroupSize own(int group) const {
+    const GroupSize size = ptx::ld_global(&groups[group].own);
+    return {size.n != 0 ? size.n : shape.n, size.k != 0 ? size.k : shape.k};
   }
 };
 
@@ -53,12 +64,19 @@ inline std::vector<PlacedGroup> known_groups(const Problem& problem) {
 }
 
 /// The argument: the problem's own table, or one of groups that are rows of one A.
-inline auto table_of(const Problem& problem) {
+template <typename Groups>
+auto table_of(const Problem& problem) {
   const std::vector<PlacedGroup> known = known_groups(problem);
   const bool has_own = problem.placed != nullptr;
   return [copy = device_copy(has_own ? std::vector<PlacedGroup>{} : known), own = problem.placed,
-          count = has_own ? problem.placed_count : static_cast<int>(known.size())](ptx::Stream) {
-    return PlacedGroups{own != nullptr ? own : copy.get(), count};
+          count = has_own ? problem.placed_count : static_cast<int>(known.size()),
+          shape = problem.shape](ptx::Stream) {
+    const PlacedGroups placed{own != nullptr ? own : copy.get(), count};
+    if constexpr (std::is_same_v<Groups, SizedGroups>) {
+      return SizedGroups{placed, shape};
+    } else {
+      return placed;
+    }
   };
 }
 

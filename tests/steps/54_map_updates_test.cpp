@@ -1,6 +1,7 @@
 // Step 54: groups anywhere in memory, under many schedules; a table that changes between launches of one
 // plan; buffers of their own; what it refuses.
 #include <algorithm>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -215,4 +216,34 @@ TEST_CASE("groups that no tensor map can describe are refused before anything ru
   other.groups = gemm::GroupForm::kRows;
   CHECK(refusal(other, problem_of(table, right, kN, kK, true)).find("step 54 takes such groups") !=
         std::string::npos);
+}
+
+TEST_CASE("groups with an N and a K of their own, anywhere in memory, on one SM and on several",
+          "[emulator]") {
+  if (skip_without_emulator()) return;
+  const gemm::Variant& variant = harness::find_variant(step_under_test(), "own_sizes");
+  for (const int sms : {1, 3}) {
+    harness::control_emulator({.sm_count = sms});
+    for (const char* seed : {"1x", "2x", "3x"}) {
+      verify_placed(variant, std::string("100,0,70,64,66@") + seed, 300, 520, 264);
+      verify_placed(variant, std::string("40:uniform@") + seed, 300, 264, 136, 2);
+    }
+  }
+  harness::control_emulator({});
+}
+
+TEST_CASE("an N or a K of a group that is no multiple of 8 or larger than the problem's is refused",
+          "[device]") {
+  if (skip_where_step_cannot_run()) return;
+  const gemm::Variant& variant = harness::find_variant(step_under_test(), "own_sizes");
+  harness::Workload workload({100, 40, 72}, harness::Pattern::kExact, 1,
+                             {.groups = {{0, 100}}, .placement = 1});
+  gemm::Problem problem = workload.problem();
+  for (const gemm::GroupSize size : {gemm::GroupSize{36, 72}, {48, 72}, {40, 80}, {40, 68}, {40, -8}}) {
+    problem.known.front().own = size;
+    CHECK_THROWS_AS(gemm::prepare(variant, problem), std::invalid_argument);
+  }
+  problem.known.front().own = {32, 64};
+  CHECK_NOTHROW(gemm::prepare(variant, problem));
+  CHECK_THROWS_AS(gemm::prepare(step_under_test().variants.front(), problem), std::invalid_argument);
 }

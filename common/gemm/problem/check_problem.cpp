@@ -1,5 +1,6 @@
 #include "gemm/problem/check_problem.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -31,9 +32,17 @@ std::string violated_placement_rule(const std::vector<PlacedGroup>& groups, cons
       return group + " has " + std::to_string(one.rows) + " rows: a group must have at most " +
              std::to_string(kMostRows);
     if (one.rows == 0) continue;  // nobody looks at its addresses
+    constexpr int kVector = kUnit / static_cast<int>(sizeof(bf16));
+    const auto [m, n, k] = shape_of(one, shape);
+    for (const auto& [name, own, most] : {std::tuple{"N", n, shape.n}, std::tuple{"K", k, shape.k}}) {
+      if (own < 1 || own > most || own % kVector != 0)
+        return std::string(name) + " of " + group + " is " + std::to_string(own) +
+               ": it must be a multiple of 8, which is 16 bytes, and at most the problem's " +
+               std::to_string(most);
+    }
     for (const auto& [name, address, pitch, columns, columns_name] :
-         {Matrix{"A", one.a, one.a_pitch, shape.k, "K"}, Matrix{"B", one.b, one.b_pitch, shape.k, "K"},
-          Matrix{"D", one.d, one.d_pitch, shape.n, "N"}}) {
+         {Matrix{"A", one.a, one.a_pitch, k, "K"}, Matrix{"B", one.b, one.b_pitch, k, "K"},
+          Matrix{"D", one.d, one.d_pitch, n, "N"}}) {
       const std::string matrix = std::string(name) + " of " + group;
       const std::uintptr_t past = reinterpret_cast<std::uintptr_t>(address) % kUnit;
       if (address == nullptr) return "the address of " + matrix + " is null, but the group has rows";
@@ -183,6 +192,12 @@ void check_placed_groups(const Variant& variant, const Problem& problem) {
     throw std::invalid_argument("the variant " + variant.name +
                                 " has tensor maps that the host makes, but the host does not know the "
                                 "groups: take a variant that changes its maps on the device");
+  const bool own_sizes = std::any_of(problem.known.begin(), problem.known.end(),
+                                     [](const PlacedGroup& group) { return group.own != GroupSize{}; });
+  if (own_sizes && variant.groups != GroupForm::kPlacedSizes)
+    throw std::invalid_argument("the variant " + variant.name +
+                                " takes groups of one N and one K, but groups have their own: step 54 has a "
+                                "variant for such groups");
   const std::string rule = violated_placement_rule(problem.known, problem.shape);
   if (!rule.empty()) throw std::invalid_argument(rule);
 }

@@ -15,6 +15,13 @@ struct alignas(8) GroupRows {
   bool operator==(const GroupRows&) const = default;
 };
 
+/// N and K of a group, where they are its own; 0: those of the problem.
+struct alignas(8) GroupSize {
+  int n = 0;
+  int k = 0;
+  bool operator==(const GroupSize&) const = default;
+};
+
 /// A group that lies anywhere in memory. Pitches: elements from one row to the next.
 struct alignas(8) PlacedGroup {
   const bf16* a = nullptr;  // [rows][a_pitch], the first K of each row
@@ -24,6 +31,12 @@ struct alignas(8) PlacedGroup {
   int a_pitch = 0;
   int b_pitch = 0;
   int d_pitch = 0;
+  GroupSize own{};
 };
+
+/// The problem of a group: with `rows` rows, and an N and a K of its own where it has them.
+constexpr Shape shape_of(const PlacedGroup& group, const Shape& shape) {
+  return {group.rows, group.own.n != 0 ? group.own.n : shape.n, group.own.k != 0 ? group.own.k : shape.k};
+}
 
 }  // namespace gemm

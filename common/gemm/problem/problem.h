@@ -156,7 +156,7 @@ struct Problem : Gemm {
   // Groups that lie anywhere, each with addresses and pitches of its own: a, b, d and M then say nothing, and
   // there are no `groups`. Fewer than 0 rows count as 0. The table may change between two launches, and not
   // while one runs. Nobody can check an address on the device: `known` is what the host knows of the table,
-  // or empty.
+  // or empty. A group may have an N and a K of its own, which are at most the problem's.
   const PlacedGroup* placed = nullptr;  // [placed_count], in device memory; nullptr: groups as above
   int placed_count = 0;
   std::vector<PlacedGroup> known{};

@@ -72,6 +72,7 @@ enum class GroupForm {
   kMasked,       // of one capacity, with their counts in device memory
   kPlaced,       // anywhere in memory, as a table in device memory says, and rows of one A as well
   kPlacedKnown,  // the same, where the host knows the table
+  kPlacedSizes,  // as kPlaced, and each group may have an N and a K of its own
 };
 
 /// One selectable configuration of a step (`--variant name`).
@@ -97,7 +98,8 @@ struct Variant {
 
   bool takes_groups() const { return groups != GroupForm::kNone; }
   bool takes_placed_groups() const {
-    return groups == GroupForm::kPlaced || groups == GroupForm::kPlacedKnown;
+    return groups == GroupForm::kPlaced || groups == GroupForm::kPlacedKnown ||
+           groups == GroupForm::kPlacedSizes;
   }
 };
 

@@ -47,6 +47,13 @@ struct FoundGroup {
   GroupRows rows;
   int begin = 0;
   int end = 0;
+  GroupSize own{};
+};
+
+/// Whether groups may have an N and a K of their own: sizes.own(group).
+template <typename Sizes>
+inline constexpr bool kOwnSizes = requires(const Sizes sizes) {
+  sizes.own(0);
 };
 
 /// Which rows a group has: a table says it (step 52), or a count of rows for which there is room, and then no
@@ -65,8 +72,8 @@ struct GroupsOnDevice {
 };
 
 /// Finds tiles by speculation. Sizes: how many groups there are, sizes.count, and the rows of one of them,
-/// sizes.rows(group), as they lie in device memory. Each warp has its own. The whole warp calls find(), with
-/// numbers that ascend.
+/// sizes.rows(group), as they lie in device memory; perhaps N and K. Each warp has its own. The whole warp
+/// calls find(), with numbers that ascend.
 template <typename T, typename Sizes>
 struct GroupSearch {
   int n;
@@ -75,7 +82,12 @@ struct GroupSearch {
   FoundGroup at;
   int first = -32;  // lane 0's group
   GroupRows mine;   // of this lane's group
+  GroupSize own{};  // of this lane's group
   int through = 0;  // tiles of all groups up to this lane's, and with it
+
+  __device__ __forceinline__ int columns(const GroupSize& size) const {
+    return kOwnSizes<Sizes> ? size.n : n;
+  }
 
   /// The next 32 groups.
   __device__ __forceinline__ void look() {
@@ -84,7 +96,8 @@ struct GroupSearch {
     const int before = __shfl_sync(kWholeWarp, through, 31);
     first += 32;
     mine = first + lane < sizes.count ? sizes.rows(first + lane) : GroupRows{};
-    through = group_grid<T>(mine, n).count();
+    if constexpr (kOwnSizes<Sizes>) own = first + lane < sizes.count ? sizes.own(first + lane) : GroupSize{};
+    through = group_grid<T>(mine, columns(own)).count();
 #pragma unroll
     for (int distance = 1; distance < 32; distance *= 2) {
       const int others = __shfl_up_sync(kWholeWarp, through, static_cast<unsigned>(distance));
@@ -103,14 +116,16 @@ struct GroupSearch {
         at.group = first + lane;
         at.rows = {__shfl_sync(kWholeWarp, mine.begin, lane), __shfl_sync(kWholeWarp, mine.end, lane)};
         at.end = __shfl_sync(kWholeWarp, through, lane);
-        at.begin = at.end - group_grid<T>(at.rows, n).count();
+        if constexpr (kOwnSizes<Sizes>)
+          at.own = {__shfl_sync(kWholeWarp, own.n, lane), __shfl_sync(kWholeWarp, own.k, lane)};
+        at.begin = at.end - group_grid<T>(at.rows, columns(at.own)).count();
       } else if (first + 32 < sizes.count) {
         look();
       } else {
         return false;
       }
     }
-    tile = group_tile<T>(index - at.begin, at.group, at.rows, n, raster);
+    tile = group_tile<T>(index - at.begin, at.group, at.rows, columns(at.own), raster);
     return true;
   }
 };

@@ -140,11 +140,12 @@ void add_options(CLI::App& app, Options& options) {
           "Number of elements (or bits) between an aligned address and the start of the auxiliary tensor")
       ->check(CLI::Range(0, 1 << 20));
   app.add_option_group("Groups (rows of A and D, each with its own B)")
-      ->add_option("--groups", options.groups,
-                   "The sizes of the groups (300,0,7), or a number, a distribution of the rows (equal, "
-                   "uniform, zipf, empty, one) and optionally a seed (40:zipf:3). Append +2 for two guard "
-                   "rows between groups; /64 (step 53) for room for 64 rows in each group; @5 (step 54) to "
-                   "place the groups anywhere, with the seed 5")
+      ->add_option(
+          "--groups", options.groups,
+          "The sizes of the groups (300,0,7), or a number, a distribution of the rows (equal, "
+          "uniform, zipf, empty, one) and optionally a seed (40:zipf:3). Append +2 for two guard "
+          "rows between groups; /64 (step 53) for room for 64 rows in each group; @5 (step 54) to "
+          "place the groups anywhere, with the seed 5; @5x to give each an N and a K of its own as well")
       ->check(name_problem);
   auto* timing = app.add_option_group("Timing (GPU)");
   timing

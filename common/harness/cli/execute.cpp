@@ -156,6 +156,12 @@ void check_groups(const std::vector<Entry>& entries, const std::vector<gemm::Sha
       throw Error(fmt::format(
           "step {} takes groups that are rows of one A: leave out the @ and what follows it, or take step 54",
           entry.step->name));
+    if ((parse_placement(options.groups) & kOwnSizesPlaced) != 0 &&
+        entry.variant->groups != gemm::GroupForm::kPlacedSizes)
+      throw Error(
+          fmt::format("the variant {} takes groups of one N and one K: leave out the x at the end, or "
+                      "take the variant own_sizes of step 54",
+                      entry.variant->name));
     const bool is_masked = entry.variant->groups == gemm::GroupForm::kMasked;
     if (is_masked != (capacity > 0))
       throw Error(is_masked

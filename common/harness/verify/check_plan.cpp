@@ -331,6 +331,7 @@ void use_groups(const gemm::Step& step, const gemm::Variant& variant, std::vecto
     if (variant.takes_placed_groups() && guards > 0) {
       one.placement = i + 1;
       one.device_only = variant.groups != gemm::GroupForm::kPlacedKnown;
+      if (variant.groups == gemm::GroupForm::kPlacedSizes) one.placement |= kOwnSizesPlaced;
       if (i == 0 && one.device_only) one.launches = 2;
     }
     one.why = fmt::format(

@@ -187,11 +187,12 @@ std::vector<gemm::GroupRows> parse_masked_groups(const std::string& text, int m)
 std::uint64_t parse_placement(const std::string& text) {
   const std::size_t at = text.find('@');
   if (at == std::string::npos) return 0;
-  const std::int64_t seed = parse_number(text.substr(at + 1), text);
+  const bool own_sizes = text.back() == 'x';
+  const std::int64_t seed = parse_number(text.substr(at + 1, text.size() - at - (own_sizes ? 2 : 1)), text);
   if (seed < 1) throw Error(fmt::format("the seed after the @ in {} must be at least 1", text));
   if (text.find('/') != std::string::npos)
     throw Error(fmt::format("{} gives a placement and a capacity: leave out the @ or the /", text));
-  return static_cast<std::uint64_t>(seed);
+  return static_cast<std::uint64_t>(seed) | (own_sizes ? kOwnSizesPlaced : 0);
 }
 
 std::vector<gemm::GroupRows> parse_groups(const std::string& whole, int m) {

@@ -40,8 +40,9 @@ std::vector<gemm::GroupRows> parse_groups(const std::string& text, int m);
 int parse_capacity(const std::string& text);
 
 /// Of "300,0,7@5": 5, the seed that places the groups somewhere in memory, in any order; 0 where the text
-/// says none.
+/// says none. Of "300,0,7@5x", where each group also has an N and a K of its own: with kOwnSizesPlaced.
 std::uint64_t parse_placement(const std::string& text);
+inline constexpr std::uint64_t kOwnSizesPlaced = std::uint64_t{1} << 63;
 
 /// Groups with a capacity of which each has the count of the one so many places on.
 std::vector<gemm::GroupRows> with_others_counts(const std::vector<gemm::GroupRows>& groups,

@@ -134,6 +134,7 @@ TEST_CASE("groups: counts and a capacity") {
 TEST_CASE("groups: anywhere, as the seed behind an @ says") {
   CHECK(harness::parse_placement("3,0,2") == 0);
   CHECK(harness::parse_placement("3,0,2+1@7") == 7);
+  CHECK(harness::parse_placement("3,0,2+1@7x") == (7 | harness::kOwnSizesPlaced));
   CHECK(harness::parse_groups("3,0,2+1@7", 7) == harness::parse_groups("3,0,2+1", 7));
   CHECK(harness::parse_groups("4:zipf:2@1", 9) == harness::parse_groups("4:zipf:2", 9));
   CHECK(refusal("3,2@0", 5) == "the seed after the @ in 3,2@0 must be at least 1");

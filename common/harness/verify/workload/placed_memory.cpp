@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "harness/backend/backend.h"
+#include "harness/verify/groups.h"
 #include "harness/verify/inputs/input_value.h"
 #include "harness/verify/verify.h"
 
@@ -32,16 +33,18 @@ std::vector<gemm::bf16> read_elements(const gemm::bf16* device, std::int64_t ele
 
 }  // namespace
 
-PlacedMemory::Arena PlacedMemory::make_arena(const char* name, int columns, std::vector<int> rows,
-                                             std::int64_t gap_rows, std::uint64_t key) const {
+PlacedMemory::Arena PlacedMemory::make_arena(const char* name, int columns, std::vector<int> width,
+                                             std::vector<int> rows, std::int64_t gap_rows,
+                                             std::uint64_t key) const {
   Arena arena;
   arena.name = name;
   arena.columns = columns;
+  arena.width = std::move(width);
   arena.rows = std::move(rows);
   arena.gap_rows = gap_rows;
-  const int least = gemm::ceil_div(columns, kUnit) * kUnit;
   for (std::size_t i = 0; i < arena.rows.size(); ++i)
-    arena.pitch.push_back(least + kUnit * static_cast<int>(random_bits(~key, i) % kPitches));
+    arena.pitch.push_back(gemm::ceil_div(arena.width[i], kUnit) * kUnit +
+                          kUnit * static_cast<int>(random_bits(~key, i) % kPitches));
   place(arena, key);
   arena.memory = std::make_unique<DeviceBuffer>(bytes_of(arena.elements), name);
   return arena;
@@ -64,12 +67,26 @@ void PlacedMemory::place(Arena& arena, std::uint64_t key) {
 
 PlacedMemory::PlacedMemory(const gemm::Shape& shape, const std::vector<gemm::GroupRows>& groups,
                            std::uint64_t seed)
-    : shape_(shape), rows_(groups), table_(groups.size() * sizeof(gemm::PlacedGroup), "groups") {
-  std::vector<int> rows;
-  for (const gemm::GroupRows& group : groups) rows.push_back(group.count());
-  a_ = make_arena("A", shape.k, rows, kGapRows, mix64(seed ^ 0xa));
-  b_ = make_arena("B", shape.k, std::vector<int>(groups.size(), shape.n), kGapRowsOfB, mix64(seed ^ 0xb));
-  d_ = make_arena("D", shape.n, rows, kGapRows, mix64(seed ^ 0xd));
+    : shape_(shape),
+      rows_(groups),
+      own_sizes_((seed & kOwnSizesPlaced) != 0),
+      table_(groups.size() * sizeof(gemm::PlacedGroup), "groups") {
+  std::vector<int> rows, n, k;
+  const auto drawn = [&](int most, std::uint64_t key) {  // a multiple of what TMA steps over
+    const auto units = static_cast<std::uint64_t>(std::max(1, most / kUnit));
+    return std::min(most, kUnit * static_cast<int>(1 + random_bits(mix64(seed), key) % units));
+  };
+  for (const gemm::GroupRows& group : groups) {
+    rows.push_back(group.count());
+    const std::uint64_t key = 2 * sizes_.size();
+    sizes_.push_back(own_sizes_ ? gemm::GroupSize{drawn(shape.n, key), drawn(shape.k, key + 1)}
+                                : gemm::GroupSize{shape.n, shape.k});
+    n.push_back(sizes_.back().n);
+    k.push_back(sizes_.back().k);
+  }
+  a_ = make_arena("A", shape.k, k, rows, kGapRows, mix64(seed ^ 0xa));
+  b_ = make_arena("B", shape.k, k, n, kGapRowsOfB, mix64(seed ^ 0xb));
+  d_ = make_arena("D", shape.n, n, rows, kGapRows, mix64(seed ^ 0xd));
   for (std::size_t i = 0; i < groups.size(); ++i) {
     a_.first_dense.push_back(groups[i].begin);
     b_.first_dense.push_back(static_cast<std::int64_t>(i) * shape.n);
@@ -96,7 +113,8 @@ void PlacedMemory::write_table() {
                a_.rows[i],
                a_.pitch[i],
                b_.pitch[i],
-               d_.pitch[i]};
+               d_.pitch[i],
+               own_sizes_ ? sizes_[i] : gemm::GroupSize{}};
     groups_.push_back(group);
   }
   copy_to_device(table_.bytes(), groups_.data(), groups_.size() * sizeof(gemm::PlacedGroup));
@@ -110,7 +128,7 @@ std::vector<gemm::bf16> PlacedMemory::scattered(const Arena& arena, const std::v
   std::vector<gemm::bf16> all(static_cast<std::size_t>(arena.elements), kPoison);
   for (std::size_t i = 0; i < arena.rows.size(); ++i) {
     for (std::int64_t row = 0; row < arena.rows[i]; ++row)
-      std::copy_n(dense.begin() + (arena.first_dense[i] + row) * arena.columns, arena.columns,
+      std::copy_n(dense.begin() + (arena.first_dense[i] + row) * arena.columns, arena.width[i],
                   all.begin() + arena.begin[i] + row * arena.pitch[i]);
   }
   return all;
@@ -147,7 +165,7 @@ std::string PlacedMemory::describe(const Arena& arena, std::int64_t element) {
   if (least == arena.elements) return "before all groups";
   const int pitch = arena.pitch[nearest];
   return fmt::format("row {}, column {} of group {}, which has {} rows of {} columns", least / pitch,
-                     least % pitch, nearest, arena.rows[nearest], arena.columns);
+                     least % pitch, nearest, arena.rows[nearest], arena.width[nearest]);
 }
 
 std::string PlacedMemory::unclipped(const Arena& d, const std::vector<gemm::bf16>& all) {
@@ -186,8 +204,10 @@ std::string PlacedMemory::gather(gemm::bf16* d) const {
   for (std::size_t i = 0; i < d_.rows.size(); ++i) {
     for (std::int64_t row = 0; row < d_.rows[i]; ++row) {
       const auto from = all.begin() + d_.begin[i] + row * d_.pitch[i];
-      std::copy_n(from, d_.columns, dense.begin() + (d_.first_dense[i] + row) * d_.columns);
-      std::fill_n(from, d_.columns, kPoison);
+      const auto to = dense.begin() + (d_.first_dense[i] + row) * d_.columns;
+      std::fill_n(to, d_.columns, gemm::bf16{});
+      std::copy_n(from, d_.width[i], to);
+      std::fill_n(from, d_.width[i], kPoison);
     }
   }
   copy_to_device(d, dense.data(), bytes_of(dense_elements));
@@ -203,6 +223,7 @@ std::string PlacedMemory::gather(gemm::bf16* d) const {
 }
 
 std::string PlacedMemory::explain_pitch(const std::vector<gemm::bf16>& d) const {
+  if (own_sizes_) return "";   // it is not asked which columns a dense matrix would have
   constexpr int kSamples = 4;  // rows, and columns, of a group
   const auto value = [](const Arena& arena, std::int64_t at) {
     const bool inside = at >= 0 && at < static_cast<std::int64_t>(arena.expected.size());

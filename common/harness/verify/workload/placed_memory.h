@@ -16,7 +16,9 @@ namespace harness {
 /// each group of A and of D, and behind it, there are more rows than a tile has.
 class PlacedMemory {
  public:
-  /// The same for the same seed. Groups without rows have no addresses.
+  /// The same for the same seed. Groups without rows have no addresses. With kOwnSizesPlaced in the seed each
+  /// group has an N and a K of its own: the first columns of a dense D, and the first rows and columns of a
+  /// dense B, are its. Nothing is written beside them; in a dense D there are zeros.
   PlacedMemory(const gemm::Shape& shape, const std::vector<gemm::GroupRows>& groups, std::uint64_t seed);
 
   /// Puts the groups into another order, and into the table.
@@ -37,11 +39,14 @@ class PlacedMemory {
 
   const gemm::PlacedGroup* table() const;  // in device memory
   const std::vector<gemm::PlacedGroup>& groups() const { return groups_; }
+  bool has_own_sizes() const { return own_sizes_; }
+  gemm::GroupSize size_of(int group) const { return sizes_[static_cast<std::size_t>(group)]; }
 
  private:
   struct Arena {
     std::string name;
-    int columns = 0;
+    int columns = 0;                        // of the dense matrix
+    std::vector<int> width;                 // columns of each group
     std::vector<int> rows;                  // of each group
     std::vector<int> pitch;                 // of each group
     std::int64_t gap_rows = 0;              // between two groups
@@ -51,8 +56,8 @@ class PlacedMemory {
     std::unique_ptr<DeviceBuffer> memory;
     std::vector<gemm::bf16> expected;  // of an input
   };
-  Arena make_arena(const char* name, int columns, std::vector<int> rows, std::int64_t gap_rows,
-                   std::uint64_t key) const;
+  Arena make_arena(const char* name, int columns, std::vector<int> width, std::vector<int> rows,
+                   std::int64_t gap_rows, std::uint64_t key) const;
   static void place(Arena& arena, std::uint64_t key);
   static std::vector<gemm::bf16> scattered(const Arena& arena, const std::vector<gemm::bf16>& dense);
   static std::string describe(const Arena& arena, std::int64_t element);
@@ -62,6 +67,8 @@ class PlacedMemory {
 
   gemm::Shape shape_;
   std::vector<gemm::GroupRows> rows_;
+  bool own_sizes_;
+  std::vector<gemm::GroupSize> sizes_;  // of each group
   Arena a_, b_, d_;
   std::vector<gemm::PlacedGroup> groups_;
   DeviceBuffer table_;
