@@ -24,6 +24,19 @@ class Rules(WrittenFile):
         return done.stdout
 
 
+class LeftOut(Rules):
+    def test_each_barrier_is_left_out_in_turn(self):
+        text = ("__global__ void k(int* out) {\n  __shared__ int s[64];\n  s[threadIdx.x] = threadIdx.x;\n  __syncthreads();  // needed\n"
+                "  out[threadIdx.x] = s[63 - threadIdx.x];\n  __syncthreads();  // not needed\n}\n" + CHECK % ("1, 64", 'run.buffer<int>("out", 64)'))
+        told = self.passes(text, "--necessary", "--seeds", "2")
+        rows = [row for row in told.splitlines() if row.startswith("| __syncthreads |")]
+        self.assertEqual(len(rows), 2, told)
+        self.assertRegex(rows[0], r"\| warps 0-1 \| needed: shared-(race|uninitialised) \|$")
+        self.assertRegex(rows[1], r"\| warps 0-1 \| not needed in 4 schedules, and there are more \|$")
+        done = self.emulate(text.replace("  __syncthreads();  // needed\n", ""), "--necessary")
+        self.assertEqual(done.returncode, 3, done.stdout)  # nothing can be left out of what is wrong
+
+
 class Lanes(Rules):
     def test_coalesced_threads_of_a_branch(self):
         text = ("#include <cooperative_groups.h>\nnamespace cg = cooperative_groups;\n"

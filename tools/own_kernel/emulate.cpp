@@ -39,6 +39,7 @@
 #include "harness/cli/page_data.h"
 #include "harness/cli/program.h"
 #include "harness/trace/trace_timeline.h"
+#include "harness/verify/necessary.h"
 #include "host_watch.h"
 #include "outcome.h"
 #include "own_kernel/emulate.h"
@@ -82,6 +83,7 @@ struct Options {
   std::string replay;
   std::string events;
   std::string without;
+  bool necessary = false;
 };
 
 struct Schedule {
@@ -171,27 +173,35 @@ void declare(CLI::App& app, Options& options) {
   CLI::Option* trace = app.add_option("--trace", options.trace,
                                       "Record one run as a timeline and write it to this file, for Perfetto")
                            ->check(harness::file_problem);
-  app.add_flag("--json", options.json,
-               "Print one JSON document to standard output, and everything else to standard error "
-               "(docs/schemas/emulate.schema.json)")
-      ->excludes(counters)
-      ->excludes(trace)
-      ->excludes(explore)
-      ->excludes(shrink)
-      ->excludes(replay);
-  for (CLI::Option* option : {explore, shrink, replay})
+  CLI::Option* json =
+      app.add_flag("--json", options.json,
+                   "Print one JSON document to standard output, and everything else to standard error "
+                   "(docs/schemas/emulate.schema.json)")
+          ->excludes(counters)
+          ->excludes(trace)
+          ->excludes(explore)
+          ->excludes(shrink)
+          ->excludes(replay);
+  CLI::Option* necessary = app.add_flag(
+      "--necessary", options.necessary,
+      "Leave out each wait, arrival, fence and barrier in turn, and say what is broken without it");
+  for (CLI::Option* option : {explore, shrink, replay, necessary})
     option->excludes(counters)->excludes(trace)->excludes(ledger);
-  app.add_option("--html-data", options.html_data,
-                 "Where a rule is broken or a result is wrong: write the report and what led to it to this "
-                 "file as JSON, of which "
-                 "tools/emulate --html FILE makes a page")
-      ->check(harness::file_problem)
-      ->excludes(counters)
-      ->excludes(trace);
+  CLI::Option* html =
+      app.add_option(
+             "--html-data", options.html_data,
+             "Where a rule is broken or a result is wrong: write the report and what led to it to this "
+             "file as JSON, of which "
+             "tools/emulate --html FILE makes a page")
+          ->check(harness::file_problem)
+          ->excludes(counters)
+          ->excludes(trace);
   app.add_option(
-      "--without", options.without,
-      "Leave out the wait, arrival, fence or barrier at this FILE:LINE in every thread; if several are "
-      "there, 'FILE:LINE mbarrier_arrive(empty)' names one of them");
+         "--without", options.without,
+         "Leave out the wait, arrival, fence or barrier at this FILE:LINE in every thread; if several are "
+         "there, 'FILE:LINE mbarrier_arrive(empty)' names one of them")
+      ->excludes(necessary);
+  for (CLI::Option* option : {explore, shrink, replay, json, html}) necessary->excludes(option);
   app.add_option("--trace-ctas", options.trace_ctas, "Number of CTAs on the timeline")
       ->capture_default_str()
       ->check(CLI::Range(1, 64));
@@ -594,7 +604,8 @@ std::string name_of_file(const char* program) {
   return std::filesystem::path(file != nullptr && *file != 0 ? file : program).filename().string();
 }
 
-void leave_out(const Options& options) {
+/// Those that one run executes.
+std::vector<harness::OrderingStatement> ordering_statements(const Options& options) {
   control(options, schedules_of(options).front());
   harness::list_ordering_statements();
   try {
@@ -604,7 +615,7 @@ void leave_out(const Options& options) {
   } catch (const emulate::Mismatch&) {  // what is wrong is said when the file is run
   } catch (const harness::EmulatorReport&) {
   }
-  harness::leave_out_named(harness::take_ordering_statements(), options.without);
+  return harness::take_ordering_statements();
 }
 
 /// As it is typed.
@@ -703,6 +714,58 @@ int check(const Options& options, std::FILE* json) {
   return harness::kExitOk;
 }
 
+/// What the schedules find without the statement, and again without each stricter rule that they name.
+harness::Necessity judge(Options options, const harness::OrderingStatement& statement) {
+  using Verdict = harness::Necessity::Verdict;
+  const std::string progress =
+      fmt::format("without {} at {}", harness::to_string(statement), statement.place);
+  harness::Necessity necessity{.statement = statement};
+  std::vector<std::string> stricter;
+  harness::leave_out(statement);
+  while (true) {
+    Outcome outcome;
+    necessity.schedules = 0;
+    for (const Schedule& schedule : schedules_of(options)) {
+      Speed unused;
+      outcome = run_in_child(options, schedule, progress, unused);
+      if (outcome.status != harness::kExitOk) break;
+      ++necessity.schedules;
+    }
+    if (outcome.status == harness::kExitOk) break;
+    const std::string rule = harness::stricter_rule_of(outcome.text);
+    if (rule.empty()) {
+      necessity.verdict = Verdict::kNeeded;
+      necessity.rule = outcome.rule.empty() ? outcome.text : outcome.rule;
+      break;
+    }
+    stricter.push_back(rule);
+    options.allow.push_back(rule);
+    harness::switch_course_rules({rule}, {});
+  }
+  harness::leave_nothing_out();
+  harness::switch_course_rules({}, stricter);
+  if (necessity.verdict != Verdict::kNeeded && !stricter.empty()) {
+    necessity.verdict = Verdict::kStricter;
+    necessity.stricter = fmt::format("{}", fmt::join(stricter, ", "));
+  }
+  return necessity;
+}
+
+/// --necessary.
+int judge_statements(const Options& options) {
+  if (const int status = check(options, nullptr); status != harness::kExitOk) return status;
+  for (const harness::OrderingStatement& statement : ordering_statements(options)) {
+    const harness::Necessity necessity = [&] {
+      const Silence silence;
+      return judge(options, statement);
+    }();
+    fmt::print("| {} | {} | {} | {} |\n", harness::to_string(statement), statement.place, statement.by,
+               harness::to_string(necessity));
+    std::fflush(stdout);
+  }
+  return harness::kExitOk;
+}
+
 /// With --json, what the program and the file's main print goes to standard error, and the document to the
 /// stream that this returns.
 std::FILE* take_standard_output() {
@@ -746,7 +809,8 @@ int main(int argc, char** argv) {
     emulator::register_program_memory(&__start_emulate_data, &__stop_emulate_data);
     harness::switch_course_rules(options.allow, options.strict);
     harness::elect_lowest_lane(options.elect == "lowest");
-    if (!options.without.empty()) leave_out(options);
+    if (!options.without.empty()) harness::leave_out_named(ordering_statements(options), options.without);
+    if (options.necessary) return judge_statements(options);
     if (options.explore || options.shrink || !options.replay.empty())
       return explore(options, name_of_file(argv[0]));
     return options.trace.empty() ? check(options, json) : trace(options);

@@ -9,7 +9,7 @@
 #include "emulator/machine/attention.h"
 #include "emulator/memory/atomics.h"
 #include "emulator/memory/shared_space.h"
-#include "emulator/report/causes/causes.h"
+#include "emulator/report/causes/flags.h"
 #include "emulator/report/places.h"
 #include "emulator/report/report.h"
 #include "emulator/sync/mbarrier.h"

@@ -21,9 +21,11 @@
 #include "emulator/memory/faults.h"
 #include "emulator/memory/remote_accesses.h"
 #include "emulator/memory/shared_space.h"
-#include "emulator/report/causes/causes.h"
+#include "emulator/report/causes/byte_counts.h"
 #include "emulator/report/causes/groups.h"
 #include "emulator/report/causes/k_tiles.h"
+#include "emulator/report/causes/passed_phases.h"
+#include "emulator/report/causes/races.h"
 #include "emulator/report/counters.h"
 #include "emulator/report/member_names.h"
 #include "emulator/report/report.h"
@@ -245,6 +247,12 @@ const Cta* shared_owner(std::uintptr_t& address, const Thread& thread) {
   if (address - thread.cta->dynamic_window.begin < thread.cta->dynamic_window.bytes) return thread.cta;
   return locate(address, thread, Where()).owner;
 }
+
+/// `thread` reads bytes of global memory that `writer` wrote, a thread of a warpgroup of another CTA, over
+/// what another warpgroup of that CTA had written there: adds that two results share a slot. False where that
+/// is not so.
+bool explain_reused_slot(Report& report, const Thread& thread, std::uintptr_t address, Stamp writer,
+                         Where written);
 
 namespace {
 

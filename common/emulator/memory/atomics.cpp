@@ -22,7 +22,7 @@
 #include "emulator/memory/co_residency.h"
 #include "emulator/memory/device_memory.h"
 #include "emulator/memory/shared_space.h"
-#include "emulator/report/causes/causes.h"
+#include "emulator/report/causes/flags.h"
 #include "emulator/report/counters.h"
 #include "emulator/report/report.h"
 #include "emulator/report/symbols.h"

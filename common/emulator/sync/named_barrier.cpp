@@ -14,7 +14,7 @@
 #include "emulator/explore/hooks.h"
 #include "emulator/explore/left_out.h"
 #include "emulator/ledger/ledger.h"
-#include "emulator/report/causes/deadlock_causes.h"
+#include "emulator/report/causes/meetings.h"
 #include "emulator/report/counters.h"
 #include "emulator/report/report.h"
 #include "emulator/sync/convergence.h"

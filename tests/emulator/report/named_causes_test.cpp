@@ -2,7 +2,7 @@
 // wide.
 #include "emulator/async/async_memory.h"
 #include "emulator/hopper_test.h"
-#include "emulator/report/causes/causes.h"
+#include "emulator/report/causes/flags.h"
 #include "ptx/atomic.cuh"
 
 namespace named_causes_test {

@@ -8,7 +8,7 @@
 #include "emulator/machine/options.h"
 #include "emulator/machine/ranks.h"
 #include "emulator/memory/device_memory.h"
-#include "emulator/report/causes/causes.h"
+#include "emulator/report/causes/flags.h"
 #include "emulator/report/causes/groups.h"
 #include "emulator/report/causes/tile_owners.h"
 #include "emulator/report/counters.h"

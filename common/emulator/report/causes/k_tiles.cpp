@@ -153,4 +153,33 @@ std::optional<int> k_tile_held(const Cta& cta, std::uintptr_t address, Stamp wri
   return k_tile_of_store(cta, write);
 }
 
+std::string stage_text(const Cta& cta, std::uintptr_t address) {
+  const std::uintptr_t offset = address - cta.dynamic_window.begin;
+  if (offset >= cta.dynamic_window.bytes) return {};
+  const std::string name = member_name(cta, static_cast<std::uint32_t>(offset));
+  const std::size_t bracket = name.find('[');
+  const std::size_t end = name.find(']');
+  // stage[2].a, not a[2][5]
+  if (bracket == std::string::npos || end == std::string::npos || end + 1 >= name.size() ||
+      name[end + 1] != '.')
+    return {};
+  return fmt::format("stage {}", name.substr(bracket + 1, end - bracket - 1));
+}
+
+std::string content_text(const Thread& thread, std::uintptr_t address, Access now, Stamp held) {
+  const Cta& cta = *thread.cta;
+  std::string content;
+  if (const std::optional<int> before = k_tile_held(cta, address, held))
+    content = fmt::format("the bytes hold k-tile {}", *before);
+  if (now != Access::kRead) {
+    std::optional<int> next = k_tile_of_store(cta, context.now);
+    if (cta.gang->cp_async && cta.gang->cp_async->issuing())
+      next = k_tile_of(cta.gang->grid, cta.gang->cp_async->issuing());
+    if (next) content += fmt::format("{}the write is of k-tile {}", content.empty() ? "" : ", ", *next);
+  }
+  if (const std::string stage = stage_text(cta, address); !stage.empty())
+    content = content.empty() ? stage : stage + ": " + content;
+  return content;
+}
+
 }  // namespace emulator

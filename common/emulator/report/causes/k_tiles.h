@@ -36,4 +36,10 @@ const BarrierInterval* last_barrier(const Cta& cta, Stamp access);
 /// Of the bytes of shared memory that the access with this stamp wrote last.
 std::optional<int> k_tile_held(const Cta& cta, std::uintptr_t address, Stamp write);
 
+/// "stage 2", where the place in shared memory has a name of that kind, stage[2].a; or "".
+std::string stage_text(const Cta& cta, std::uintptr_t address);
+/// "stage 1: the bytes hold k-tile 2, the write brings k-tile 5", as far as it is known. `held`: the stamp of
+/// the write whose bytes are there, 0 if that is not at hand.
+std::string content_text(const Thread& thread, std::uintptr_t address, Access now, Stamp held);
+
 }  // namespace emulator

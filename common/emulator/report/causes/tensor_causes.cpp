@@ -7,7 +7,7 @@
 #include <map>
 #include <vector>
 
-#include "emulator/report/causes/causes.h"
+#include "emulator/report/causes/barriers.h"
 #include "emulator/report/causes/k_tiles.h"
 #include "emulator/report/member_names.h"
 
@@ -400,6 +400,71 @@ std::string describe_commits(const Mbarrier& barrier) {
     return fmt::format("the latest arrival was by {}, in phase {}", describe_commit(*commit), *commit->phase);
   }
   return {};
+}
+
+namespace {
+
+/// A commit of an accumulator that went to the mbarrier of another one, where nobody has waited for it.
+bool explain_commit_of_accumulator(Report& report, const Gang& gang, const Mbarrier& barrier) {
+  if (!barrier.commit_log.empty() && !barrier.commit_log.back().phase) return false;  // one is to come
+  for (const Mbarrier* other : array_of(gang, barrier)) {
+    if (other == &barrier || !has_completed(*other) || other->observed_phases >= other->phase ||
+        other->loaded_phases > 0)
+      continue;
+    const CommitRecord* const commit = commit_that_ended(*other, other->phase - 1);
+    if (commit == nullptr || commit->columns == 0) continue;
+    const auto accumulator = static_cast<int>(commit->column / commit->columns);
+    report.line("first",
+                "phase {} of {}, for which no thread has waited, was completed by {}, into columns {} to {} "
+                "of tensor memory",
+                other->phase - 1, name_mbarrier(*other), describe_commit(*commit), commit->column,
+                commit->column + commit->columns - 1);
+    report.missing(
+        accumulator == last_index(barrier) && accumulator != last_index(*other)
+            ? fmt::format("that commit at {}, which {} wait{} for: those columns are accumulator {}. The "
+                          "state that selects the mbarrier for the commit at {} had already advanced",
+                          name_mbarrier(barrier), waiters_text(barrier),
+                          barrier.waiting.size() == 1 ? "s" : "", accumulator, commit->where.text())
+            : fmt::format("a commit at {}, which {} wait{} for, or a wait for {}: the committing thread's "
+                          "state and the waiting threads' state are at different accumulators",
+                          name_mbarrier(barrier), waiters_text(barrier),
+                          barrier.waiting.size() == 1 ? "s" : "", name_mbarrier(*other)));
+    return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+bool explain_commit_elsewhere(Report& report, const Gang& gang) {
+  if (!gang.hopper) return false;
+  for (const Mbarrier* barrier : waited_for(gang)) {
+    if (filled_by_copies(*barrier->cta, *barrier) == nullptr &&
+        explain_commit_of_accumulator(report, gang, *barrier))
+      return true;
+  }
+  for (const Mbarrier* barrier : waited_for(gang)) {
+    const Mbarrier* const full = filled_by_copies(*barrier->cta, *barrier);
+    if (full == nullptr || barrier->commit_log.empty()) continue;
+    const LoadRecord* const load = gang.hopper->copies.latest_load(*full);
+    const std::optional<int> k_tile = load ? k_tile_of(gang.grid, *load) : std::nullopt;
+    if (!k_tile || barrier->commit_log.back().k_tile == *k_tile) continue;
+    for (const Mbarrier* other : array_of(gang, *barrier)) {
+      if (other == barrier || other->commit_log.empty()) continue;
+      const CommitRecord& commit = other->commit_log.back();
+      if (commit.k_tile != *k_tile) continue;
+      report.line("first",
+                  "k-tile {} was the last one that {} delivered, but the commit after its multiplications "
+                  "went to {}: {}",
+                  *k_tile, name_mbarrier(*full), name_mbarrier(*other), describe_commit(commit));
+      report.missing(
+          "that commit at {}, the mbarrier of the stage that was multiplied: at {}, the state belongs to "
+          "another k-tile (it had already advanced)",
+          name_mbarrier(*barrier), commit.where.text());
+      return true;
+    }
+  }
+  return false;
 }
 
 }  // namespace emulator

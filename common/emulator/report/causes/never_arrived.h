@@ -1,0 +1,22 @@
+// A wait that never ends at an mbarrier at which nobody has ever arrived, or never enough threads: who would
+// have arrived, and where these wait themselves.
+#pragma once
+
+#include "emulator/async/hopper.h"
+#include "emulator/report/report.h"
+
+namespace emulator {
+
+/// Remembers who has arrived at the mbarriers of a gang that came to its end, for deadlocks of later
+/// launches.
+void remember_arrivers(const Gang& gang);
+/// Whether no phase of any mbarrier of the array has ever ended, and several have had as many arrivals.
+bool no_phase_has_ended(const Gang& gang, const Mbarrier& barrier);
+/// No mbarrier of an array has ever completed a phase, and all have had equally many arrivals, too few.
+bool explain_never_enough(Report& report, const Gang& gang);
+/// Nobody has ever arrived at an mbarrier, and the others wait for those that wait there.
+bool explain_never_arrived(Report& report, const Gang& gang);
+/// Those who arrive at an mbarrier wait where lanes, or threads, of their role meet.
+bool explain_arrivers_elsewhere(Report& report, const Gang& gang);
+
+}  // namespace emulator

@@ -1,0 +1,176 @@
+#!/usr/bin/env python3
+"""Which lines and branches of a step's device code its check does not reach.
+
+Usage: tools/coverage.py STEP... [-- ARGUMENTS]
+
+Compiles the step with clang, which counts how often each piece of its source is executed, links it with the emulator that is built
+already, and runs its check on the emulator: a bare --check, or with the ARGUMENTS. It prints each line of steps/NN_name and
+common/gemm that is in a device function of the step and that no thread reaches in any variant, and each condition that is always true
+or always false there.
+
+What may stay unreached is in tests/coverage.txt with its reason. The exit status is 1 if something else is unreached, or if an entry of
+the file is reached after all.
+"""
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "lib"))
+import program  # noqa: F401 (first, for Ctrl-C)
+import collections
+import json
+import re
+import shlex
+import shutil
+import subprocess
+
+from program import UserError
+from steps import ROOT, steps
+
+BUILD = ROOT / "build/emulator"
+EXCUSES = ROOT / "tests/coverage.txt"
+CODE = 0  # the kind of such regions in what llvm-cov exports
+COUNT = ["-fprofile-instr-generate", "-fcoverage-mapping"]
+
+
+def run(command, **options):
+    done = subprocess.run(command, capture_output=True, text=True, **options)
+    if done.returncode != 0:
+        raise UserError(f"{shlex.join(map(str, command[:3]))} ... failed:\n{done.stdout[-2000:]}{done.stderr[-4000:]}")
+    return done.stdout
+
+
+def compile_command(step):
+    """The build's command for the step's source, for clang, and with counters."""
+    for entry in json.loads((BUILD / "compile_commands.json").read_text(encoding="utf-8")):
+        if entry["file"].endswith(f"generated/steps/{step}.cpp"):
+            words = shlex.split(entry["command"])[1:]
+            break
+    else:
+        raise UserError(f"build/emulator does not know step {step}; `cmake --preset emulator` configures it.")
+    kept = []
+    while words:
+        word = words.pop(0)
+        if word in ("-include", "-o"):  # g++'s precompiled header, and its object
+            words.pop(0)
+        elif not word.startswith(("--param", "-Winvalid-pch", "-Werror")):
+            kept.append(word)
+    return ["clang++", *kept, "-w", *COUNT]
+
+
+def build(step, folder):
+    """(the program, the names of the functions that it has counters for)"""
+    run(["cmake", "--build", str(BUILD), "--target", step])
+    objects = folder / "step.o"
+    run([*compile_command(step), "-o", str(objects)], cwd=BUILD)
+    link = shlex.split(run(["ninja", "-C", str(BUILD), "-t", "commands", step]).strip().split("\n")[-1])
+    link = link[link.index("&&") + 1:len(link) - 2]
+    own = f"CMakeFiles/step_{step}.dir/generated/steps/{step}.cpp.o"
+    swap = {own: str(objects), f"bin/{step}": str(folder / "program")}
+    link = [swap.get(word, "clang++" if re.search(r"(^|/)(c|g|clang)\+\+(-\d+)?$", word) else word) for word in link]
+    run([*link, "-fprofile-instr-generate"], cwd=BUILD)
+    counted = set(re.findall(r"\b__profc_(\S+)", run(["nm", str(objects)])))
+    return folder / "program", counted
+
+
+def device_lines(text):
+    """The numbers of the lines that are in a function with __device__ or __global__ before it."""
+    found = set()
+    for match in re.finditer(r"\b__(?:device|global)__\b[^;{}]*(?:\{[^;{}]*\}[^;{}]*)*?\{\n", text):
+        depth, end = 1, match.end()
+        while depth > 0 and end < len(text):
+            depth += {"{": 1, "}": -1}.get(text[end], 0)
+            end += 1
+        found.update(range(text.count("\n", 0, match.start()) + 1, text.count("\n", 0, end) + 2))
+    return found
+
+
+def unreached(functions, counted, lines_of):
+    """({(file, line): what}, how many pieces of device code there are), of an export's functions. What several instantiations of a
+    template have in common counts for all of them."""
+    regions, conditions = collections.Counter(), collections.defaultdict(lambda: [0, 0])
+    for function in functions:
+        if function["name"].split(":")[-1] not in counted:  # included, and not used
+            continue
+        for begin, column, _, _, count, file, *_ in (region for region in function["regions"] if region[7] == CODE):
+            regions[function["filenames"][file], begin, column] += count
+        for begin, column, end, last, taken, not_taken, file, *_ in function.get("branches", []):
+            both = conditions[function["filenames"][file], begin, column, end, last]
+            both[0] += taken
+            both[1] += not_taken
+    pieces = [place for place in regions if place[1] in lines_of(place[0])]
+    found = {place[:2]: "is never executed" for place in pieces if regions[place] == 0}
+    for (file, line, column, _, last), (taken, not_taken) in conditions.items():
+        if (taken == 0) != (not_taken == 0) and line in lines_of(file):
+            found.setdefault((file, line), f"is always {'false' if taken == 0 else 'true'} in columns {column} to {last - 1}")
+    return found, len(pieces)
+
+
+def excuses(text):
+    """[(steps, file, line without spaces around it, reason)]"""
+    found = []
+    for number, line in enumerate(text.splitlines(), 1):
+        if not line.strip() or line.startswith("#"):
+            continue
+        parts = [part.strip() for part in line.split(" | ")]
+        if len(parts) != 4 or not re.fullmatch(r"\d\d( \d\d)*", parts[0]):
+            raise UserError(f"tests/coverage.txt:{number} is not `STEPS | FILE | the line of source | the reason`.")
+        found.append((parts[0].split(), *parts[1:]))
+    return found
+
+
+def judge(number, found, text_of):
+    """The lines to print: what is unreached and not excused, and excuses that are not needed."""
+    known = [one for one in excuses(EXCUSES.read_text(encoding="utf-8")) if number in one[0]]
+    used, told = set(), []
+    for (file, line), what in sorted(found.items()):
+        source = text_of(file)[line - 1].strip()
+        match = next((i for i, one in enumerate(known) if one[1] == file and one[2] == source), None)
+        if match is None:
+            told.append(f"{file}:{line} {what}: {source}")
+        used.add(match)
+    told += [f"tests/coverage.txt: step {number} does reach {one[1]}: {one[2]}" for i, one in enumerate(known) if i not in used]
+    return told
+
+
+def main(arguments):
+    if arguments[:1] in (["--help"], ["-h"]):
+        print(__doc__.strip())
+        return 0
+    end = arguments.index("--") if "--" in arguments else len(arguments)
+    wanted, options = arguments[:end], arguments[end + 1:] or ["--check"]
+    chosen = [next((step for step in steps() if step[:2] == one or step == one), None) for one in wanted]
+    if not chosen or None in chosen:
+        raise UserError("name steps, as in tools/coverage.py 11.")
+    missing = [tool for tool in ("clang++", "llvm-cov", "llvm-profdata", "ninja", "nm") if shutil.which(tool) is None]
+    if missing:
+        raise UserError(f"coverage needs {missing[0]}; `apt-get install clang llvm ninja-build` installs it.")
+    told = []
+    for step in chosen:
+        folder = ROOT / "build/coverage" / step
+        folder.mkdir(parents=True, exist_ok=True)
+        binary, counted = build(step, folder)
+        run([str(binary), *options], env={"PATH": "/usr/bin:/bin", "LLVM_PROFILE_FILE": str(folder / "raw")}, cwd=ROOT)
+        run(["llvm-profdata", "merge", str(folder / "raw"), "-o", str(folder / "data")])
+        export = json.loads(run(["llvm-cov", "export", str(binary), f"-instr-profile={folder / 'data'}"]))
+        texts, lines = {}, {}
+
+        def text_of(file):
+            return texts.setdefault(file, (ROOT / file).read_text(encoding="utf-8").split("\n"))
+
+        def lines_of(file):
+            if file not in lines:
+                lines[file] = device_lines("\n".join(text_of(file))) if file.startswith(("steps/", "common/gemm/")) else set()
+            return lines[file]
+
+        functions = export["data"][0]["functions"]
+        for function in functions:
+            function["filenames"] = [str(pathlib.Path(file).resolve()).removeprefix(f"{ROOT}/") for file in function["filenames"]]
+        found, pieces = unreached(functions, counted, lines_of)
+        told += [f"{step}: {line}" for line in judge(step[:2], found, text_of)]
+        print(f"{step}: {pieces} pieces of device code, {len(found)} lines that are not reached or decide nothing", file=sys.stderr)
+    print("\n".join(told) or "everything is reached, or stands in tests/coverage.txt with its reason")
+    return 1 if told else 0
+
+
+if __name__ == "__main__":
+    sys.exit(program.run("tools/coverage.py", lambda: main(sys.argv[1:])))
