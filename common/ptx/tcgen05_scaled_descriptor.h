@@ -43,6 +43,9 @@ constexpr int scale_block(ScaledKind kind) {
 
 /// The types of elements, by their code in .kind::mxf8f6f4. In the 4-bit kinds e2m1 is 1.
 enum class ScaledInput : std::uint8_t { kE4m3 = 0, kE5m2 = 1, kE2m3 = 3, kE3m2 = 4, kE2m1 = 5 };
+constexpr unsigned bits_of(ScaledInput type) {
+  return type == ScaledInput::kE2m1 ? 4 : type == ScaledInput::kE2m3 || type == ScaledInput::kE3m2 ? 6 : 8;
+}
 /// The types of scales.
 enum class ScaleType : std::uint8_t { kUe4m3 = 0, kUe8m0 = 1 };
 

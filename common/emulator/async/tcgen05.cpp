@@ -92,6 +92,12 @@ constexpr CopyForm form_of(TensorCopyShape shape) {
   }
 }
 
+/// Calls change(bits, unit) for units of 16 bytes of a row.
+void for_units(SlabRow& row, unsigned units, unsigned bits, void (*change)(unsigned, std::uint8_t*)) {
+  for (unsigned unit = 0; unit < units; ++unit)
+    change(bits, reinterpret_cast<std::uint8_t*>(row) + std::size_t{16} * unit);
+}
+
 /// The row of the source that a tcgen05.cp copies to this lane, or -1.
 constexpr int row_of_lane(TensorCopyShape shape, unsigned lane) {
   switch (shape) {
@@ -129,8 +135,8 @@ std::string operand_use_text(const OperandUse& use) {
 }
 
 std::string copy_use_text(const OperandUse& use) {
-  const auto& [what, shape] = *static_cast<const std::pair<const char*, const TensorCopyShape*>*>(use.object);
-  return fmt::format("{} at {} by {}", what, use.where.text(), name_thread(*use.issuer));
+  return fmt::format("{} at {} by {}", *static_cast<const char* const*>(use.object), use.where.text(),
+                     name_thread(*use.issuer));
 }
 
 std::string columns_text(std::uint32_t column, std::uint32_t columns) {
@@ -153,7 +159,7 @@ constexpr bool uses_half(unsigned m, std::uint32_t first_lane, unsigned half) {
 bool uses_half(const TensorAccumulation& work, unsigned half) {
   switch (work.work) {
     case TensorWork::kCopy:
-      return work.shape != TensorCopyShape::k4x256b || half % 2 == 0;
+      return work.copy.shape != TensorCopyShape::k4x256b || half % 2 == 0;
     case TensorWork::kShift:
       return half / 2 == work.lane / kWarpSize;
     default:
@@ -179,7 +185,7 @@ bool pipelined(const TensorAccumulation& earlier, const TensorAccumulation& late
     case TensorWork::kShift:
       return earlier.work == TensorWork::kMultiply;
     default:
-      return earlier.work == TensorWork::kShift && later.shape == TensorCopyShape::k4x256b;
+      return earlier.work == TensorWork::kShift && later.copy.shape == TensorCopyShape::k4x256b;
   }
 }
 
@@ -1373,11 +1379,11 @@ void Tcgen05::read_a_from_tensor_memory(const char* what, Thread& thread, Tensor
                                             "PTX ISA, \"Data Path Layout Organization\""));
   }
   check_columns(what, *thread.cta, column, kColumnsOfA, where);
-  read_cells(what, thread, operation, column, kColumnsOfA, false);
+  read_cells(what, thread, *thread.cta, operation, column, kColumnsOfA, false);
 }
 
 void Tcgen05::read_scales(const char* what, Thread& thread, const TensorOperation& operation) {
-  for (const auto& [name, address, rows] : {std::tuple{"A", operation.scales.a, operation.scaled.m},
+  for (const auto& [name, address, rows] : {std::tuple{"A", operation.scales.a, operation.accumulation->m},
                                             std::tuple{"B", operation.scales.b, operation.scaled.n}}) {
     if (address >> 16 != 0) {
       Report report("{} has the scales of {} at lane {}", what, name, address >> 16);
@@ -1387,14 +1393,16 @@ void Tcgen05::read_scales(const char* what, Thread& thread, const TensorOperatio
                        kScalesSection));
     }
     const std::uint32_t columns = gemm::ptx::scale_columns(rows);
-    check_columns(what, *thread.cta, address, columns, operation.where);
-    read_cells(what, thread, operation, address, columns, true);
+    for (const Cta* cta : ctas_of(*operation.accumulation)) {
+      check_columns(what, *cta, address, columns, operation.where);
+      read_cells(what, thread, *cta, operation, address, columns, true);
+    }
   }
 }
 
-void Tcgen05::read_cells(const char* what, Thread& thread, const TensorOperation& operation,
+void Tcgen05::read_cells(const char* what, Thread& thread, const Cta& cta, const TensorOperation& operation,
                          std::uint32_t column, unsigned columns, bool scales) {
-  TensorMemory& memory = this->memory(*thread.cta);
+  TensorMemory& memory = this->memory(cta);
   const Where where = operation.where;
   const Stamp stamp = agent_stamp(*thread.cta, state(thread).agent, operation.number);
   const TensorTransfer* seen = nullptr;
@@ -1534,14 +1542,14 @@ void Tcgen05::multiply(const char* what, int group, std::uint32_t d, std::uint64
   issue_multiplication(what, group, std::move(operation), d, a, b);
 }
 
-void Tcgen05::multiply_scaled(const char* what, gemm::ptx::ScaledKind kind, std::uint32_t d, std::uint64_t a,
-                              std::uint64_t b, std::uint32_t instruction, TensorScales scales,
-                              bool accumulate, Where where) {
+void Tcgen05::multiply_scaled(const char* what, int group, gemm::ptx::ScaledKind kind, std::uint32_t d,
+                              std::uint64_t a, bool a_in_tensor_memory, std::uint64_t b,
+                              std::uint32_t instruction, TensorScales scales, bool accumulate, Where where) {
   const Thread& thread = this_thread(what, where);
-  peer_of_issuer(what, 1, where);
   TensorOperation operation;
+  operation.peer = peer_of_issuer(what, group, where);
   operation.scaled = gemm::ptx::decode_scaled(kind, instruction);
-  if (const char* fault = gemm::ptx::scaled_instruction_fault(kind, instruction)) {
+  if (const char* fault = gemm::ptx::scaled_instruction_fault(kind, instruction, group)) {
     Report report("{} has bits that are not an instruction descriptor: {}", what, fault);
     report.line("where", access_line(what, thread, where));
     report.line("descriptor", "{:#010x}: M {}, N {}, scale factor IDs {} and {}", instruction,
@@ -1559,12 +1567,19 @@ void Tcgen05::multiply_scaled(const char* what, gemm::ptx::ScaledKind kind, std:
                     ".block_scale; {} has others",
                     where.text()));
   }
+  if (group == 2 && (a_in_tensor_memory || operation.scaled.m == kTensorLanes)) {
+    throw harness::Error(fmt::format(
+        "the emulator supports tcgen05.mma with .block_scale for a pair only with M = 256 and A in "
+        "shared memory; {} has others",
+        where.text()));
+  }
   operation.where = where;
   operation.kind = kind;
   operation.scales = scales;
+  operation.a_in_tensor_memory = a_in_tensor_memory;
   operation.instruction = {.m = operation.scaled.m, .n = operation.scaled.n};
   operation.accumulate = accumulate;
-  issue_multiplication(what, 1, std::move(operation), d, a, b);
+  issue_multiplication(what, group, std::move(operation), d, a, b);
 }
 
 void Tcgen05::issue_multiplication(const char* what, int group, TensorOperation operation, std::uint32_t d,
@@ -1659,13 +1674,13 @@ TensorOperation Tcgen05::begin_work(const char* what, int group, TensorWork work
   return operation;
 }
 
-void Tcgen05::copy(const char* what, int group, TensorCopyShape shape, std::uint32_t address,
+void Tcgen05::copy(const char* what, int group, TensorCopy copied, std::uint32_t address,
                    std::uint64_t descriptor, Where where) {
-  const CopyForm form = form_of(shape);
+  const CopyForm form = form_of(copied.shape);
   TensorOperation operation = begin_work(what, group, TensorWork::kCopy, address, form.units * 4, where);
   Thread& thread = running_thread();
   TensorAccumulation& record = *operation.accumulation;
-  record.shape = shape;
+  record.copy = copied;
   if (record.lane != 0) {
     Report report("{} writes to tensor memory from lane {} on", what, record.lane);
     report.line("where", access_line(what, thread, where));
@@ -1680,8 +1695,7 @@ void Tcgen05::copy(const char* what, int group, TensorCopyShape shape, std::uint
   if (me.operands.size() > kRememberedMultiplications) me.operands.pop_front();
   const Stamp stamp = agent_stamp(*thread.cta, me.agent, operation.number);
   for (Cta* cta : ctas_of(record)) {
-    const std::pair<const char*, const TensorCopyShape*> object{what, &shape};
-    const OperandUse use{&kCopySourceRules, cta, &thread, where, &object, copy_use_text, {}, form.units};
+    const OperandUse use{&kCopySourceRules, cta, &thread, where, &what, copy_use_text, {}, form.units};
     std::vector<OperandWriter> writers;
     read_operand(use, 'S', descriptor, operation.a, form.rows, stamp, writers);
     look_for_fences(use, writers);
@@ -1881,12 +1895,16 @@ void Tcgen05::execute(const TensorOperation& operation) {
 
 void Tcgen05::execute_copy(const TensorOperation& operation, const Cta& cta) {
   const TensorAccumulation& record = *operation.accumulation;
-  const CopyForm form = form_of(record.shape);
+  const CopyForm form = form_of(record.copy.shape);
   SlabRow rows[kTensorLanes];  // of 32 bytes
   gather_operand(cta, operation.a, form.rows, rows, form.units);
+  if (record.copy.format != TensorCopyFormat::kBytes) {
+    for (unsigned row = 0; row < form.rows; ++row)
+      for_units(rows[row], form.units, static_cast<unsigned>(record.copy.format), widen_elements);
+  }
   float* const words = memory(cta).words.data() + std::size_t{record.column} * kTensorLanes;
   for (unsigned lane = 0; lane < kTensorLanes; ++lane) {
-    const int row = row_of_lane(record.shape, lane);
+    const int row = row_of_lane(record.copy.shape, lane);
     for (unsigned i = 0; i < record.n && row >= 0; ++i)
       std::memcpy(words + std::size_t{i} * kTensorLanes + lane, &rows[row][std::size_t{2} * i],
                   sizeof(float));
@@ -1919,7 +1937,13 @@ void Tcgen05::execute_in(const TensorOperation& operation, const Cta& cta, SlabR
   } else {
     gather_operand(cta, operation.a, shape.m, a);
   }
-  if (operation.kind) return execute_scaled(operation, cta, a, b);
+  if (operation.kind) {
+    const unsigned bits = gemm::ptx::bits_of(operation.scaled.a);
+    if (operation.a_in_tensor_memory && *operation.kind == gemm::ptx::ScaledKind::kMxf8f6f4 && bits < 8) {
+      for (SlabRow& row : a) for_units(row, 2, bits, pack_elements);
+    }
+    return execute_scaled(operation, cta, a, b);
+  }
   constexpr std::uint16_t kSign = 0x8000;
   const auto negate = [](SlabRow* rows, unsigned count) {
     for (unsigned row = 0; row < count; ++row) {
@@ -1993,7 +2017,7 @@ void Tcgen05::execute_scaled(const TensorOperation& operation, const Cta& cta, c
   std::vector<std::uint8_t> of_a;
   std::vector<std::uint8_t> of_b;
   const RowScales* const scales_a =
-      gather("A", operation.scales.a, instruction.scale_a_id, instruction.m, of_a);
+      gather("A", operation.scales.a, instruction.scale_a_id, operation.accumulation->m, of_a);
   const RowScales* const scales_b =
       gather("B", operation.scales.b, instruction.scale_b_id, instruction.n, of_b);
   emulator::multiply_scaled(*operation.kind, instruction, a, b, scales_a, scales_b, operation.accumulate,

@@ -64,11 +64,23 @@ enum class TensorCopyShape : std::uint8_t {
   k32x128bWarps0123,
 };
 
+/// Bits of an element in the source of a tcgen05.cp. PTX ISA, "Optional Decompression".
+enum class TensorCopyFormat : std::uint8_t {
+  k4Bits = 4,  // .b8x16.b4x16_p64: 16 elements in 8 bytes, and 8 bytes of padding
+  k6Bits = 6,  // .b8x16.b6x16_p32: 16 elements in 12 bytes, and 4 bytes of padding
+  kBytes = 8,
+};
+
+struct TensorCopy {
+  TensorCopyShape shape{};
+  TensorCopyFormat format = TensorCopyFormat::kBytes;
+};
+
 /// Multiplications of one thread into one accumulator, which execute in order; or one tcgen05.cp or
 /// tcgen05.shift. With cta_group::2 it lies in the tensor memories of two CTAs, at the same place in both.
 struct TensorAccumulation {
   TensorWork work = TensorWork::kMultiply;
-  TensorCopyShape shape{};  // of a tcgen05.cp
+  TensorCopy copy;  // of a tcgen05.cp
   Thread* issuer = nullptr;
   Cta* peer = nullptr;  // of the issuer's CTA, with cta_group::2
   std::uint32_t agent = 0;
@@ -223,11 +235,11 @@ class Tcgen05 {
   /// a: a descriptor, or with `a_in_tensor_memory` an address there.
   void multiply(const char* what, int group, std::uint32_t d, std::uint64_t a, bool a_in_tensor_memory,
                 std::uint64_t b, std::uint32_t instruction, bool accumulate, Where where);
-  void multiply_scaled(const char* what, gemm::ptx::ScaledKind kind, std::uint32_t d, std::uint64_t a,
-                       std::uint64_t b, std::uint32_t instruction, TensorScales scales, bool accumulate,
-                       Where where);
-  void copy(const char* what, int group, TensorCopyShape shape, std::uint32_t address,
-            std::uint64_t descriptor, Where where);
+  void multiply_scaled(const char* what, int group, gemm::ptx::ScaledKind kind, std::uint32_t d,
+                       std::uint64_t a, bool a_in_tensor_memory, std::uint64_t b, std::uint32_t instruction,
+                       TensorScales scales, bool accumulate, Where where);
+  void copy(const char* what, int group, TensorCopy copied, std::uint32_t address, std::uint64_t descriptor,
+            Where where);
   void shift(const char* what, int group, std::uint32_t address, Where where);
   /// `ctas`: the ranks in the cluster, a bit each; without them the own CTA alone.
   void commit(const char* what, int group, void* barrier, std::optional<std::uint32_t> ctas, Where where);
@@ -316,8 +328,8 @@ class Tcgen05 {
   void read_scales(const char* what, Thread& thread, const TensorOperation& operation);
   /// The multiplication reads these columns: of the halves that it uses, checks that what wrote them is over
   /// or executes first.
-  void read_cells(const char* what, Thread& thread, const TensorOperation& operation, std::uint32_t column,
-                  unsigned columns, bool scales);
+  void read_cells(const char* what, Thread& thread, const Cta& cta, const TensorOperation& operation,
+                  std::uint32_t column, unsigned columns, bool scales);
   [[noreturn]] void fail_unwritten_scales(const char* what, const Thread& thread, std::uint32_t column,
                                           unsigned half, Where where);
   /// What all multiplications have in common: checks the tiles and the accumulator and issues the operation,

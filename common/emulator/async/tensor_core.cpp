@@ -438,7 +438,27 @@ void unpack_scaled(ScaledKind kind, ScaledInput type, gemm::ptx::ScaleType scale
 
 using Doubles = double __attribute__((vector_size(8 * sizeof(double))));
 
+constexpr std::size_t kUnitBytes = 16;
+
 }  // namespace
+
+void widen_elements(unsigned bits, std::uint8_t* unit) {
+  std::uint8_t packed[kUnitBytes];
+  std::copy_n(unit, kUnitBytes, packed);
+  for (unsigned i = 0; i < kUnitBytes; ++i)
+    unit[i] = static_cast<std::uint8_t>(bits_of_row(packed, bits * i, bits) << (8 - bits) / 2);
+}
+
+void pack_elements(unsigned bits, std::uint8_t* unit) {
+  std::uint8_t packed[kUnitBytes] = {};
+  for (unsigned i = 0; i < kUnitBytes; ++i) {
+    const unsigned element = (unit[i] >> (8 - bits) / 2 & ((1u << bits) - 1)) << bits * i % 8;
+    std::uint8_t* const to = packed + bits * i / 8;
+    to[0] = static_cast<std::uint8_t>(to[0] | element);
+    if (element > 0xff) to[1] = static_cast<std::uint8_t>(to[1] | element >> 8);
+  }
+  std::copy_n(packed, kUnitBytes, unit);
+}
 
 GEMM_FOR_WIDE_VECTORS
 void multiply_scaled(ScaledKind kind, const gemm::ptx::ScaledInstruction& instruction, const SlabRow* a,

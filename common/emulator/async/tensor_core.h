@@ -48,6 +48,13 @@ struct SlabTypes {
 void multiply_slab(SlabTypes types, const SlabRow* a, const SlabRow* b, unsigned n, bool accumulate, float* d,
                    unsigned pitch = kSlabRows);
 
+/// 16 elements of 4 or 6 bits, packed in the first of 16 bytes with padding behind them, become a byte each,
+/// as they are in tensor memory: the element in the middle bits, and zeros around it. tcgen05_cp.cuh has
+/// sources.
+void widen_elements(unsigned bits, std::uint8_t* unit);
+/// The way back.
+void pack_elements(unsigned bits, std::uint8_t* unit);
+
 /// The scales of a row that one instruction of tcgen05.mma with .block_scale multiplies it with: the first
 /// scale_vector(kind) of them.
 using RowScales = std::uint8_t[4];

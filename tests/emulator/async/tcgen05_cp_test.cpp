@@ -29,22 +29,47 @@ constexpr ptx::LaunchShape kShape = one_cta(128, sizeof(Shared));
 
 enum class Form { k128x256b, k128x128b, k4x256b, k64x128b02, k64x128b01, k32x128b };
 
+/// Copies elements of 8 bits as they are, or expands those of 4 or 6 bits.
 template <int kGroup = 1>
-void __device__ copy(Form form, std::uint32_t to, std::uint64_t from) {
+void __device__ copy(Form form, std::uint32_t to, std::uint64_t from, int bits = 8) {
+  const auto one_of = [&](auto bytes, auto elements_of_4, auto elements_of_6) {
+    bits == 4 ? elements_of_4(to, from) : bits == 6 ? elements_of_6(to, from) : bytes(to, from);
+  };
+#define COPIES(NAME)                                                                  \
+  one_of([](auto... is) { ptx::tcgen05_cp_##NAME<kGroup>(is...); },                   \
+         [](auto... is) { ptx::tcgen05_cp_##NAME##_b8x16_b4x16_p64<kGroup>(is...); }, \
+         [](auto... is) { ptx::tcgen05_cp_##NAME##_b8x16_b6x16_p32<kGroup>(is...); })
   switch (form) {
     case Form::k128x256b:
-      return ptx::tcgen05_cp_128x256b<kGroup>(to, from);
+      return COPIES(128x256b);
     case Form::k128x128b:
-      return ptx::tcgen05_cp_128x128b<kGroup>(to, from);
+      return COPIES(128x128b);
     case Form::k4x256b:
-      return ptx::tcgen05_cp_4x256b<kGroup>(to, from);
+      return COPIES(4x256b);
     case Form::k64x128b02:
-      return ptx::tcgen05_cp_64x128b_warpx2_02_13<kGroup>(to, from);
+      return COPIES(64x128b_warpx2_02_13);
     case Form::k64x128b01:
-      return ptx::tcgen05_cp_64x128b_warpx2_01_23<kGroup>(to, from);
+      return COPIES(64x128b_warpx2_01_23);
     default:
-      return ptx::tcgen05_cp_32x128b_warpx4<kGroup>(to, from);
+      return COPIES(32x128b_warpx4);
   }
+#undef COPIES
+}
+
+/// Word i of what a copy makes of a row, from the element of 16 bits `first` on, bit by bit.
+std::uint32_t expected_word(const std::vector<bf16>& a, int first, int i, int bits) {
+  const auto bit = [&](int at) {
+    return std::bit_cast<std::uint16_t>(a[static_cast<std::size_t>(first + at / 16)]) >> at % 16 & 1;
+  };
+  std::uint32_t word = 0;
+  for (int byte = 0; byte < 4; ++byte) {
+    const int element = 4 * i + byte;
+    for (int b = 0; b < bits; ++b) {
+      const int from = element / 16 * 128 + element % 16 * bits + b;
+      word |= static_cast<std::uint32_t>(bit(from)) << (8 * byte + (8 - bits) / 2 + b);
+    }
+  }
+  return word;
 }
 
 /// The row of the source that comes to a lane, or -1.
@@ -89,7 +114,7 @@ enum class Fault {
 };
 
 /// Copies rows of A to tensor memory, and reads 8 columns of all lanes.
-__global__ void move(const bf16* a, std::uint32_t* out, int forms, int faulty) {
+__global__ void move(const bf16* a, std::uint32_t* out, int forms, int faulty, int bits) {
   const auto form = static_cast<Form>(forms);
   const auto fault = static_cast<Fault>(faulty);
   auto& shared = ptx::dynamic_shared<Shared>();
@@ -121,7 +146,7 @@ __global__ void move(const bf16* a, std::uint32_t* out, int forms, int faulty) {
     if (fault == Fault::kShiftUnwritten) {
       ptx::tcgen05_shift_down(d + 32);
     } else {
-      copy(form, to, source);
+      copy(form, to, source, bits);
     }
     if (fault == Fault::kTwice) copy(form, d, source);
     if (fault == Fault::kTwiceWaited || fault == Fault::kShift) {
@@ -152,12 +177,12 @@ __global__ void move(const bf16* a, std::uint32_t* out, int forms, int faulty) {
   if (threadIdx.x / 32 == 0) ptx::tcgen05_dealloc(d, kColumns);
 }
 
-Outcome run_move(Form form, Fault fault = Fault::kNone) {
+Outcome run_move(Form form, Fault fault = Fault::kNone, int bits = 8) {
   const std::vector<bf16> a = arange(128 * kK, 3);
   const DeviceArray<bf16> device_a(a, "A");
   DeviceArray<std::uint32_t> out(std::vector<std::uint32_t>(128 * 8, 0), "out");
   const Outcome outcome =
-      run(move, kShape, device_a.get(), out.get(), static_cast<int>(form), static_cast<int>(fault));
+      run(move, kShape, device_a.get(), out.get(), static_cast<int>(form), static_cast<int>(fault), bits);
   if (outcome.rule != "passed") return outcome;
   const std::vector<std::uint32_t> host = out.host();
   int wrong = 0;
@@ -167,11 +192,7 @@ Outcome run_move(Form form, Fault fault = Fault::kNone) {
     const int row = row_of(form, from);
     for (int i = 0; i < 8; ++i) {
       std::uint32_t expected = 0;
-      if (row >= 0 && i < (is_wide(form) ? 8 : 4)) {
-        const auto at = static_cast<std::size_t>(row * kK + 16 + 2 * i);
-        expected = std::bit_cast<std::uint16_t>(a[at]) |
-                   std::uint32_t{std::bit_cast<std::uint16_t>(a[at + 1])} << 16;
-      }
+      if (row >= 0 && i < (is_wide(form) ? 8 : 4)) expected = expected_word(a, row * kK + 16, i, bits);
       wrong += host[static_cast<std::size_t>(8 * lane + i)] != expected;
     }
   }
@@ -266,7 +287,7 @@ Outcome run_multiply(Order order) {
 enum class PairFault { kNone, kShifts, kPeerWithoutSource, kNotTold };
 
 /// Each CTA of a pair copies its own rows.
-__global__ void copy_for_pair(const bf16* a, std::uint32_t* out, int forms, int faulty) {
+__global__ void copy_for_pair(const bf16* a, std::uint32_t* out, int forms, int faulty, int bits) {
   const auto form = static_cast<Form>(forms);
   const auto fault = static_cast<PairFault>(faulty);
   auto& shared = ptx::dynamic_shared<Shared>();
@@ -289,7 +310,7 @@ __global__ void copy_for_pair(const bf16* a, std::uint32_t* out, int forms, int 
   cluster_sync();
   if (threadIdx.x == 0 && rank == 0) {
     ptx::tcgen05_fence_after_thread_sync();
-    copy<2>(form, d, descriptor(shared.a, 0));
+    copy<2>(form, d, descriptor(shared.a, 0), bits);
     if (fault == PairFault::kShifts) {  // nothing orders it behind the copy
       ptx::tcgen05_commit_multicast<2>(&shared.other, 3);
       wait(&shared.other, 0);
@@ -315,13 +336,13 @@ __global__ void copy_for_pair(const bf16* a, std::uint32_t* out, int forms, int 
   if (threadIdx.x / 32 == 0) ptx::tcgen05_dealloc<2>(d, kColumns);
 }
 
-Outcome run_pair(Form form, PairFault fault = PairFault::kNone) {
+Outcome run_pair(Form form, PairFault fault = PairFault::kNone, int bits = 8) {
   const std::vector<bf16> a = arange(256 * kK, 3);
   const DeviceArray<bf16> device_a(a, "A");
   DeviceArray<std::uint32_t> out(std::vector<std::uint32_t>(256, 0), "out");
   const Outcome outcome =
       run(copy_for_pair, {.grid = {2}, .block = {128}, .cluster = {2}, .shared_bytes = sizeof(Shared)},
-          device_a.get(), out.get(), static_cast<int>(form), static_cast<int>(fault));
+          device_a.get(), out.get(), static_cast<int>(form), static_cast<int>(fault), bits);
   if (outcome.rule != "passed") return outcome;
   const std::vector<std::uint32_t> host = out.host();
   int wrong = 0;
@@ -330,11 +351,7 @@ Outcome run_pair(Form form, PairFault fault = PairFault::kNone) {
     const bool is_shifted = fault == PairFault::kShifts && lane / 32 == 1 && lane > 32;
     const int row = row_of(form, is_shifted ? lane - 1 : lane);
     std::uint32_t expected = 0;
-    if (row >= 0) {
-      const auto at = static_cast<std::size_t>((i / 128 * 128 + row) * kK);
-      expected = std::bit_cast<std::uint16_t>(a[at]) | std::uint32_t{std::bit_cast<std::uint16_t>(a[at + 1])}
-                                                           << 16;
-    }
+    if (row >= 0) expected = expected_word(a, (i / 128 * 128 + row) * kK, 0, bits);
     wrong += host[static_cast<std::size_t>(i)] != expected;
   }
   CHECK(wrong == 0);
@@ -347,6 +364,21 @@ TEST_CASE("tcgen05 cp brings rows of shared memory to the lanes of its shape") {
   CHECK_PASSES(run_move(Form::k128x256b));
   for (const Form form : {Form::k4x256b, Form::k128x128b, Form::k64x128b02, Form::k64x128b01, Form::k32x128b})
     CHECK(run_move(form).rule == "passed");
+}
+
+TEST_CASE("tcgen05 cp expands elements of 4 and of 6 bits to the middle of bytes") {
+  for (const int bits : {4, 6}) {
+    INFO(bits);
+    for (const Form form : {Form::k128x256b, Form::k4x256b, Form::k128x128b, Form::k64x128b02,
+                            Form::k64x128b01, Form::k32x128b}) {
+      CHECK(run_move(form, Fault::kNone, bits).rule == "passed");
+      CHECK(run_pair(form, PairFault::kNone, bits).rule == "passed");
+    }
+    CHECK_BREAKS("proxy-fence", run_move(Form::k128x256b, Fault::kNoProxyFence, bits));
+    CHECK_BREAKS("tensor-memory-race", run_move(Form::k128x256b, Fault::kTwice, bits));
+  }
+  check_text(run_move(Form::k128x256b, Fault::kNoProxyFence, 4).report,
+             {"tcgen05_cp_128x256b_b8x16_b4x16_p64"});
 }
 
 TEST_CASE("what tcgen05 cp has written is read behind its commit and a fence") {

@@ -22,9 +22,10 @@ using ptx::ScaleType;
 constexpr int kN = 40;  // two columns of scales, of which the second is half empty
 constexpr int kRowBytes = 128;
 constexpr int kPieces = 4;  // of 512 bytes: the scales of 128 rows and 4 blocks
-constexpr std::uint32_t kColumns = 128;
+constexpr std::uint32_t kColumns = 256;
 constexpr std::uint32_t kScalesA = 64;
 constexpr std::uint32_t kScalesB = 96;
+constexpr std::uint32_t kOfA = 128;  // columns of A, where it is in tensor memory
 
 struct alignas(1024) Shared {
   bf16 a[128 * kK];  // 128 rows of 128 bytes, 128-byte swizzle
@@ -53,6 +54,8 @@ enum class Fault {
   kNoScalesOfB,
   kOneQuarter,  // the other three hold something else
   kOnAccumulator,
+  kAInTensorMemory,
+  kAInTensorMemoryNotExpanded,
 };
 
 struct Form {
@@ -79,6 +82,14 @@ void __device__ copy_scales(Shared& shared, std::uint32_t base, Fault fault) {
     if (fault != Fault::kNoScalesOfB)
       ptx::tcgen05_cp_32x128b_warpx4(base + kScalesB + column, piece(shared.scales_b, i));
   }
+}
+
+/// 32 elements of each row of A, a byte each.
+void __device__ copy_a(ScaledInput type, std::uint32_t to, std::uint64_t from, bool expands) {
+  const unsigned bits = expands ? ptx::bits_of(type) : 8;
+  if (bits == 4) return ptx::tcgen05_cp_128x256b_b8x16_b4x16_p64(to, from);
+  if (bits == 6) return ptx::tcgen05_cp_128x256b_b8x16_b6x16_p32(to, from);
+  ptx::tcgen05_cp_128x256b(to, from);
 }
 
 void __device__ multiply_one(ScaledKind kind, std::uint32_t d, std::uint64_t a, std::uint64_t b,
@@ -151,6 +162,13 @@ __global__ void multiply(Form form, const bf16* a, const bf16* b, const std::uin
           ptx::tcgen05_fence_after_thread_sync();
         }
         ptx::tcgen05_cp_32x128b_warpx4(base + kScalesA, piece(shared.scales_a, 0));
+      }
+      if (fault == Fault::kAInTensorMemory || fault == Fault::kAInTensorMemoryNotExpanded) {
+        const std::uint32_t a_columns = base + kOfA + static_cast<std::uint32_t>(8 * i);
+        copy_a(form.a, a_columns, descriptor(shared.a, 16 * i), fault == Fault::kAInTensorMemory);
+        ptx::tcgen05_mma_mxf8f6f4_ts(base, a_columns, descriptor(shared.b, 16 * i),
+                                     ptx::with_scale_ids(bits, id), scale_a, scale_b, i > 0);
+        continue;
       }
       multiply_one(form.kind, base, descriptor(shared.a, 16 * i), descriptor(shared.b, 16 * i),
                    ptx::with_scale_ids(bits, id), scale_a, scale_b, i > 0);
@@ -258,7 +276,7 @@ Scales random_scales(ScaleType type, std::mt19937& random) {
   return made;
 }
 
-Outcome run_multiply(const Form& form, Fault fault = Fault::kNone) {
+Outcome run_multiply(const Form& form, Fault fault = Fault::kNone, bool is_right = true) {
   std::mt19937 random(7);
   const Rows a = random_rows(form, form.a, 128, random);
   const Rows b = random_rows(form, form.b, kN, random);
@@ -290,7 +308,103 @@ Outcome run_multiply(const Form& form, Fault fault = Fault::kNone) {
       wrong += host[static_cast<std::size_t>(i * kN + j)] != sum;
     }
   }
-  CHECK(wrong == 0);
+  CHECK((wrong == 0) == is_right);
+  return outcome;
+}
+
+// ---- a pair ----
+
+constexpr int kPairN = 48;
+constexpr int kPairRows = kPairN / 2;  // of B in each CTA
+
+enum class PairFault { kNone, kScalesOfOwnRows, kCopiesForOneCta };
+
+/// 32 bytes of each row in one instruction for two CTAs: each has 128 rows of A with their scales, half of
+/// the rows of B, and the scales of all of them.
+__global__ void multiply_in_pair(const bf16* a, const bf16* b, const std::uint32_t* scales_a,
+                                 const std::uint32_t* scales_b, float* out, int faulty) {
+  const auto fault = static_cast<PairFault>(faulty);
+  auto& shared = ptx::dynamic_shared<Shared>();
+  const std::uint32_t rank = ptx::cluster_ctarank();
+  fill(shared.a, a + rank * 128 * kK, 128);
+  fill(shared.b, b + rank * kPairRows * kK, kPairRows);
+  for (int i = static_cast<int>(threadIdx.x); i < 128; i += 128) {
+    ptx::st_shared(&shared.scales_a[i], ptx::ld_global(scales_a + rank * 128 + i));
+    const bool is_other = fault == PairFault::kScalesOfOwnRows && i / 32 != static_cast<int>(rank);
+    ptx::st_shared(&shared.scales_b[i], is_other ? 0x7f7f7f7fu : ptx::ld_global(scales_b + i));
+  }
+  ptx::fence_proxy_async_shared_cta();
+  if (threadIdx.x == 0) {
+    ptx::mbarrier_init(&shared.done, 1);
+    ptx::fence_mbarrier_init_release_cluster();
+  }
+  cluster_sync();
+  if (threadIdx.x / 32 == 0) ptx::tcgen05_alloc<2>(&shared.tensor_memory, kColumns);
+  cluster_sync();
+  const std::uint32_t base = ptx::ld_shared(&shared.tensor_memory);
+  if (threadIdx.x == 0 && rank == 0) {
+    ptx::tcgen05_fence_after_thread_sync();
+    if (fault == PairFault::kCopiesForOneCta) {
+      ptx::tcgen05_cp_32x128b_warpx4(base + kScalesA, piece(shared.scales_a, 0));
+    } else {
+      ptx::tcgen05_cp_32x128b_warpx4<2>(base + kScalesA, piece(shared.scales_a, 0));
+    }
+    ptx::tcgen05_cp_32x128b_warpx4<2>(base + kScalesB, piece(shared.scales_b, 0));
+    ptx::tcgen05_mma_mxf8f6f4_ss<2>(
+        base, descriptor(shared.a, 0), descriptor(shared.b, 0),
+        ptx::encode(ScaledKind::kMxf8f6f4, ScaledInstruction{.m = 256, .n = kPairN}), base + kScalesA,
+        base + kScalesB, false);
+    ptx::tcgen05_commit_multicast<2>(&shared.done, 3);
+  }
+  __syncwarp();
+  while (!ptx::mbarrier_try_wait_parity_cluster(&shared.done, 0)) {
+  }
+  ptx::tcgen05_fence_after_thread_sync();
+  for (int column = 0; column < kPairN; column += 8) {
+    float values[8];
+    ptx::tcgen05_ld_32x32b_x8(values, lane_address(base) + static_cast<std::uint32_t>(column));
+    ptx::tcgen05_wait_ld();
+    for (int i = 0; i < 8; ++i)
+      ptx::st_global(out + (rank * 128 + threadIdx.x) * kPairN + static_cast<unsigned>(column + i),
+                     values[i]);
+  }
+  __syncthreads();
+  cluster_sync();
+  if (threadIdx.x / 32 == 0) ptx::tcgen05_dealloc<2>(base, kColumns);
+}
+
+/// With so many wrong elements, unless a rule is broken.
+Outcome run_pair(PairFault fault, int& wrong) {
+  std::mt19937 random(7);
+  const Rows a = random_rows({}, ScaledInput::kE4m3, 256, random);
+  const Rows b = random_rows({}, ScaledInput::kE4m3, kPairN, random);
+  Scales scales[3];  // of the rows of A in each CTA, and of B: only the first blocks are used
+  for (Scales& one : scales) one = random_scales(ScaleType::kUe8m0, random);
+  std::vector<std::uint32_t> words(scales[0].words.begin(), scales[0].words.begin() + 128);
+  words.insert(words.end(), scales[1].words.begin(), scales[1].words.begin() + 128);
+  const DeviceArray<bf16> device_a(a.bytes, "A");
+  const DeviceArray<bf16> device_b(b.bytes, "B");
+  const DeviceArray<std::uint32_t> device_scales_a(words, "scales of A");
+  const DeviceArray<std::uint32_t> device_scales_b(scales[2].words, "scales of B");
+  DeviceArray<float> out(256 * kPairN);
+  const Outcome outcome =
+      run(multiply_in_pair, {.grid = {2}, .block = {128}, .cluster = {2}, .shared_bytes = sizeof(Shared)},
+          device_a.get(), device_b.get(), device_scales_a.get(), device_scales_b.get(), out.get(),
+          static_cast<int>(fault));
+  wrong = 0;
+  if (outcome.rule != "passed") return outcome;
+  const std::vector<float> host = out.host();
+  for (int i = 0; i < 256; ++i) {
+    for (int j = 0; j < kPairN; ++j) {
+      double sum = 0;
+      for (int k = 0; k < 32; ++k)
+        sum +=
+            a.values[static_cast<std::size_t>(i * 128 + k)] * b.values[static_cast<std::size_t>(j * 128 + k)];
+      sum *= scales[i / 128].values[static_cast<std::size_t>(i % 128 * 16)] *
+             scales[2].values[static_cast<std::size_t>(j * 16)];
+      wrong += host[static_cast<std::size_t>(i * kPairN + j)] != static_cast<float>(sum);
+    }
+  }
   return outcome;
 }
 
@@ -350,6 +464,25 @@ TEST_CASE(
   CHECK_PASSES(run_multiply({}, Fault::kCopiedByAnotherAndWaited));
   CHECK_BREAKS("tensor-memory-uninitialised", run_multiply({}, Fault::kNoScalesOfB));
   CHECK_BREAKS("tcgen05-mma-not-waited", run_multiply({}, Fault::kOnAccumulator));
+}
+
+TEST_CASE("A of a block-scaled multiplication may be in tensor memory, a byte for each element") {
+  for (const ScaledInput a :
+       {ScaledInput::kE4m3, ScaledInput::kE5m2, ScaledInput::kE2m3, ScaledInput::kE3m2, ScaledInput::kE2m1}) {
+    INFO(static_cast<int>(a));
+    CHECK(run_multiply({.a = a}, Fault::kAInTensorMemory).rule == "passed");
+  }
+  for (const ScaledInput a : {ScaledInput::kE2m3, ScaledInput::kE2m1})  // packed, as in shared memory
+    CHECK(run_multiply({.a = a}, Fault::kAInTensorMemoryNotExpanded, false).rule == "passed");
+}
+
+TEST_CASE("each CTA of a pair has the scales of its rows of A, and those of all rows of B") {
+  int wrong = 0;
+  CHECK_PASSES(run_pair(PairFault::kNone, wrong));
+  CHECK(wrong == 0);
+  CHECK(run_pair(PairFault::kScalesOfOwnRows, wrong).rule == "passed");
+  CHECK(wrong > 1000);
+  CHECK_BREAKS("tcgen05-cta-group", run_pair(PairFault::kCopiesForOneCta, wrong));
 }
 
 TEST_CASE("scales stay until the multiplications that read them are over") {

@@ -95,9 +95,10 @@ __global__ void __launch_bounds__(kM) __cluster_dims__(kGroup, 1, 1)
     if (rank == 0) {  // eight columns of zeros, four at a time
       const std::uint64_t zeros =
           (shared(s.zeros) & 0x3ffff) >> 4 | std::uint64_t{128 >> 4} << 32 | 1ull << 46;
-      for (int i = 0; i < 2; ++i)
-        asm volatile("tcgen05.cp.cta_group::%2.128x128b [%0], %1;" ::"r"(base + kColumns - 8 + 4 * i),
-                     "l"(zeros), "n"(kGroup));
+      asm volatile("tcgen05.cp.cta_group::%2.128x128b [%0], %1;" ::"r"(base + kColumns - 8), "l"(zeros),
+                   "n"(kGroup));
+      asm volatile("tcgen05.cp.cta_group::%2.128x128b.b8x16.b6x16_p32 [%0], %1;" ::"r"(base + kColumns - 4),
+                   "l"(zeros), "n"(kGroup));
     }
     for (int i = 0; i < k_tiles; ++i) {
       asm volatile(

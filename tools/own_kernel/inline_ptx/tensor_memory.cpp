@@ -79,7 +79,7 @@ std::string multiply(const Instruction& in, Operands& operands, const std::strin
                     operands.value(in.argument(3), "b32"), operands.value(in.arguments.back(), "pred"));
 }
 
-/// tcgen05.cp.cta_group::1.32x128b.warpx4 [to], descriptor
+/// tcgen05.cp.cta_group::1.32x128b.warpx4{.b8x16.b4x16_p64} [to], descriptor
 std::string copy(const Instruction& in, Operands& operands, const std::string& group) {
   static constexpr std::array<std::array<std::string_view, 2>, 6> kShapes = {{
       {"128x256b", "k128x256b"},
@@ -89,14 +89,21 @@ std::string copy(const Instruction& in, Operands& operands, const std::string& g
       {"64x128b.warpx2::01_23", "k64x128bWarps01And23"},
       {"32x128b.warpx4", "k32x128bWarps0123"},
   }};
-  const std::string written = in.opcode.substr(in.opcode.find('.', in.opcode.find("cta_group::")) + 1);
+  std::string written = in.opcode.substr(in.opcode.find('.', in.opcode.find("cta_group::")) + 1);
+  std::string format = "kBytes";
+  for (const auto& [source, name] : {std::pair{"b4x16_p64", "k4Bits"}, std::pair{"b6x16_p32", "k6Bits"}}) {
+    const std::size_t at = written.find(std::string(".b8x16.") + source);
+    if (at == std::string::npos) continue;
+    written.resize(at);
+    format = name;
+  }
   const auto* const shape =
       std::find_if(kShapes.begin(), kShapes.end(), [&](const auto& each) { return written == each[0]; });
   if (shape == kShapes.end()) return "";
   return fmt::format(
-      "{}.copy({}, {}, ::emulator::TensorCopyShape::{}, static_cast<::inline_ptx::u32>({}), {}, "
-      "ptx_where);",
-      engine(in), quoted_opcode(in), group, (*shape)[1], operands.address(in.argument(0)),
+      "{}.copy({}, {}, {{::emulator::TensorCopyShape::{}, ::emulator::TensorCopyFormat::{}}}, "
+      "static_cast<::inline_ptx::u32>({}), {}, ptx_where);",
+      engine(in), quoted_opcode(in), group, (*shape)[1], format, operands.address(in.argument(0)),
       operands.value(in.argument(1), "b64"));
 }
 

@@ -11,60 +11,29 @@
 
 namespace gemm::ptx {
 
-/// tcgen05.cp.cta_group::{1,2}.128x256b
-template <int kCtaGroup = 1>
-__device__ __forceinline__ void tcgen05_cp_128x256b(std::uint32_t address, std::uint64_t descriptor,
-                                                    Where where = Where::here()) {
-  emulator::tcgen05("tcgen05_cp_128x256b", where)
-      .copy("tcgen05_cp_128x256b", kCtaGroup, emulator::TensorCopyShape::k128x256b, address, descriptor,
-            where);
-}
+#define GEMM_TCGEN05_CP(NAME, SHAPE, FORMAT)                                                               \
+  template <int kCtaGroup = 1>                                                                             \
+  __device__ __forceinline__ void tcgen05_cp_##NAME(std::uint32_t address, std::uint64_t descriptor,       \
+                                                    Where where = Where::here()) {                         \
+    emulator::tcgen05("tcgen05_cp_" #NAME, where)                                                          \
+        .copy("tcgen05_cp_" #NAME, kCtaGroup,                                                              \
+              {emulator::TensorCopyShape::SHAPE, emulator::TensorCopyFormat::FORMAT}, address, descriptor, \
+              where);                                                                                      \
+  }
 
-/// tcgen05.cp.cta_group::{1,2}.128x128b
-template <int kCtaGroup = 1>
-__device__ __forceinline__ void tcgen05_cp_128x128b(std::uint32_t address, std::uint64_t descriptor,
-                                                    Where where = Where::here()) {
-  emulator::tcgen05("tcgen05_cp_128x128b", where)
-      .copy("tcgen05_cp_128x128b", kCtaGroup, emulator::TensorCopyShape::k128x128b, address, descriptor,
-            where);
-}
+#define GEMM_TCGEN05_CP_EACH_FORMAT(NAME, SHAPE)         \
+  GEMM_TCGEN05_CP(NAME, SHAPE, kBytes)                   \
+  GEMM_TCGEN05_CP(NAME##_b8x16_b4x16_p64, SHAPE, k4Bits) \
+  GEMM_TCGEN05_CP(NAME##_b8x16_b6x16_p32, SHAPE, k6Bits)
 
-/// tcgen05.cp.cta_group::{1,2}.4x256b
-template <int kCtaGroup = 1>
-__device__ __forceinline__ void tcgen05_cp_4x256b(std::uint32_t address, std::uint64_t descriptor,
-                                                  Where where = Where::here()) {
-  emulator::tcgen05("tcgen05_cp_4x256b", where)
-      .copy("tcgen05_cp_4x256b", kCtaGroup, emulator::TensorCopyShape::k4x256b, address, descriptor, where);
-}
-
-/// tcgen05.cp.cta_group::{1,2}.64x128b.warpx2::02_13
-template <int kCtaGroup = 1>
-__device__ __forceinline__ void tcgen05_cp_64x128b_warpx2_02_13(std::uint32_t address,
-                                                                std::uint64_t descriptor,
-                                                                Where where = Where::here()) {
-  emulator::tcgen05("tcgen05_cp_64x128b_warpx2_02_13", where)
-      .copy("tcgen05_cp_64x128b_warpx2_02_13", kCtaGroup, emulator::TensorCopyShape::k64x128bWarps02And13,
-            address, descriptor, where);
-}
-
-/// tcgen05.cp.cta_group::{1,2}.64x128b.warpx2::01_23
-template <int kCtaGroup = 1>
-__device__ __forceinline__ void tcgen05_cp_64x128b_warpx2_01_23(std::uint32_t address,
-                                                                std::uint64_t descriptor,
-                                                                Where where = Where::here()) {
-  emulator::tcgen05("tcgen05_cp_64x128b_warpx2_01_23", where)
-      .copy("tcgen05_cp_64x128b_warpx2_01_23", kCtaGroup, emulator::TensorCopyShape::k64x128bWarps01And23,
-            address, descriptor, where);
-}
-
-/// tcgen05.cp.cta_group::{1,2}.32x128b.warpx4
-template <int kCtaGroup = 1>
-__device__ __forceinline__ void tcgen05_cp_32x128b_warpx4(std::uint32_t address, std::uint64_t descriptor,
-                                                          Where where = Where::here()) {
-  emulator::tcgen05("tcgen05_cp_32x128b_warpx4", where)
-      .copy("tcgen05_cp_32x128b_warpx4", kCtaGroup, emulator::TensorCopyShape::k32x128bWarps0123, address,
-            descriptor, where);
-}
+GEMM_TCGEN05_CP_EACH_FORMAT(128x256b, k128x256b)
+GEMM_TCGEN05_CP_EACH_FORMAT(128x128b, k128x128b)
+GEMM_TCGEN05_CP_EACH_FORMAT(4x256b, k4x256b)
+GEMM_TCGEN05_CP_EACH_FORMAT(64x128b_warpx2_02_13, k64x128bWarps02And13)
+GEMM_TCGEN05_CP_EACH_FORMAT(64x128b_warpx2_01_23, k64x128bWarps01And23)
+GEMM_TCGEN05_CP_EACH_FORMAT(32x128b_warpx4, k32x128bWarps0123)
+#undef GEMM_TCGEN05_CP_EACH_FORMAT
+#undef GEMM_TCGEN05_CP
 
 /// tcgen05.shift.cta_group::{1,2}.down
 template <int kCtaGroup = 1>
