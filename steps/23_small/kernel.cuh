@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -142,8 +141,9 @@ __global__ void __launch_bounds__(T::kThreads, 1) small_kernel(Gemm gemm) {
   // ANCHOR_END: prologue
 
   WarpgroupTile<T> warpgroup;
-  if (count == 0) warpgroup.forget();  // K has fewer k-tiles than parts: this CTA adds zeros
-                                       // ANCHOR: k_tiles
+  if (count == 0)
+    warpgroup.forget();  // K has fewer k-tiles than parts: this CTA adds zeros
+                         // ANCHOR: k_tiles
 #pragma unroll 1
   for (int i = 0; i < count; ++i) {
     ptx::cp_async_wait_group<T::kAhead - 1>();
@@ -197,9 +197,7 @@ struct SmallGrid {
 };
 
 template <typename T>
-Variant variant() {
-  std::string name = "64x" + std::to_string(T::kN);
-  if (T::kParts > 1) name += "_" + std::to_string(T::kParts);
+Variant variant(const char* name) {
   return variant_of<small_kernel<T>, SmallGrid<T>>(
       {.name = name,
        .summary = T::kParts == 1 ? "a CTA multiplies all of K" : "the CTAs of a cluster share K",
@@ -210,7 +208,8 @@ Variant variant() {
 /// The variants of kCosts, in its order.
 inline const std::vector<Variant>& tiles() {
   static const std::vector<Variant> all = []<std::size_t... kNumbers>(std::index_sequence<kNumbers...>) {
-    return std::vector<Variant>{variant<SmallTiling<kCosts[kNumbers].tile_n, kCosts[kNumbers].parts>>()...};
+    return std::vector<Variant>{
+        variant<SmallTiling<kCosts[kNumbers].tile_n, kCosts[kNumbers].parts>>(kCosts[kNumbers].name)...};
   }
   (std::make_index_sequence<kCosts.size()>());
   return all;
