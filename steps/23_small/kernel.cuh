@@ -1,7 +1,6 @@
 // Step 23: a kernel for small problems. It executes hardly any instruction that is not part of the product.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <utility>
@@ -15,6 +14,7 @@
 #include "gemm/tile/swizzle.h"
 #include "gemm/tile/tile_source.cuh"
 #include "gemm/tile/wgmma_tile.cuh"
+#include "partials.cuh"
 #include "ptx/cluster.cuh"
 #include "ptx/convert.cuh"
 #include "ptx/core.cuh"
@@ -28,27 +28,6 @@
 
 namespace gemm::step_23 {
 
-/// One warpgroup multiplies a tile of 64 x kN. The kParts CTAs of a cluster multiply the same tile, each over
-/// its part of K.
-template <int kTileN, int kPartsOfK>
-struct SmallTiling : WgmmaTiling<64, kTileN, 64, 1> {
-  using Base = WgmmaTiling<64, kTileN, 64, 1>;
-  static constexpr int kVectorsPerRow = Base::kK / 8;
-  static constexpr int kParts = kPartsOfK;
-  static constexpr int kStages = 8;
-  static constexpr int kAhead = kStages - 2;  // k-tiles that are copied before the first one is used
-  static constexpr int kUnits = kTileN / 8;   // four accumulators of a thread, in 8 columns of D
-  static constexpr int kUnitsPerCta = kUnits / kParts;  // that a CTA finishes
-  static_assert(kUnits % kParts == 0, "every CTA of a cluster finishes as many units");
-};
-
-template <typename T>
-struct Shared {
-  WgmmaTiles<T> stage[T::kStages];
-  float4 partials[std::max(1, (T::kParts - 1) * T::kUnitsPerCta)][T::kThreads];  // [CTA, unit][thread]
-  std::uint64_t arrived;  // mbarrier: the bytes of all other CTAs' partials
-};
-
 /// Issues this thread's copies of a k-tile of one operand.
 template <typename T, int kRows>
 __device__ __forceinline__ void copy_async(bf16 (&rows)[kRows][T::kPanelK],
@@ -59,34 +38,6 @@ __device__ __forceinline__ void copy_async(bf16 (&rows)[kRows][T::kPanelK],
   for (int i = 0; i < source.kVectors; ++i)
     ptx::cp_async_cg_16(to + i * source.kTileStep, source.address(i, k0), i < count ? 16 : 0);
 }
-
-/// The four accumulators of a unit.
-__device__ __forceinline__ float4 unit_of(const float* accumulators, int unit) {
-  const float* const four = accumulators + 4 * unit;
-  return make_float4(four[0], four[1], four[2], four[3]);
-}
-
-/// Sends each unit that another CTA finishes to the thread there that has the same place in the tile.
-// ANCHOR: send
-template <typename T>
-__device__ __forceinline__ void send_partials(Shared<T>& shared, const float* accumulators, int part) {
-  const std::uint32_t mine = ptx::shared_address(&shared.partials[0][threadIdx.x]);
-  const std::uint32_t arrived = ptx::shared_address(&shared.arrived);
-#pragma unroll
-  for (int owner = 0; owner < T::kParts; ++owner) {
-    if (owner == part) continue;
-    const int source = part < owner ? part : part - 1;  // among the owner's sources
-    constexpr int kBytes = T::kThreads * static_cast<int>(sizeof(float4));
-    const auto peer = static_cast<std::uint32_t>(owner);
-    const std::uint32_t to =
-        ptx::mapa(mine + static_cast<std::uint32_t>(source * T::kUnitsPerCta * kBytes), peer);
-    const std::uint32_t barrier = ptx::mapa(arrived, peer);
-#pragma unroll
-    for (int i = 0; i < T::kUnitsPerCta; ++i)
-      ptx::st_async(to + i * kBytes, unit_of(accumulators, owner * T::kUnitsPerCta + i), barrier);
-  }
-}
-// ANCHOR_END: send
 
 /// Rounds a unit and stores what lies inside D. `row`, `column`: of its first accumulator.
 __device__ __forceinline__ void store_unit(const Gemm& gemm, const float4& unit, int row, int column) {
