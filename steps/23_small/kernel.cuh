@@ -1,9 +1,9 @@
 // Step 23: a kernel for small problems. It executes hardly any instruction that is not part of the product.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <utility>
 #include <vector>
 
 #include "choice.h"
@@ -76,7 +76,6 @@ __global__ void __launch_bounds__(T::kThreads, 1) small_kernel(Gemm gemm) {
   // ANCHOR: prologue
 #pragma unroll 1
   for (int i = 0; i < T::kAhead; ++i) copy(i);
-  // ANCHOR: barrier
   if constexpr (T::kParts > 1) {
     if (threadIdx.x == 0) {
       constexpr int kBytes =
@@ -88,13 +87,13 @@ __global__ void __launch_bounds__(T::kThreads, 1) small_kernel(Gemm gemm) {
     __syncwarp();
     ptx::barrier_cluster_arrive_relaxed();
   }
-  // ANCHOR_END: barrier
   // ANCHOR_END: prologue
 
   WarpgroupTile<T> warpgroup;
-  if (count == 0)
-    warpgroup.forget();  // K has fewer k-tiles than parts: this CTA adds zeros
-                         // ANCHOR: k_tiles
+  // Where K has fewer k-tiles than parts, a CTA adds zeros.
+  if (count == 0) warpgroup.forget();
+
+    // ANCHOR: k_tiles
 #pragma unroll 1
   for (int i = 0; i < count; ++i) {
     ptx::cp_async_wait_group<T::kAhead - 1>();
@@ -116,7 +115,6 @@ __global__ void __launch_bounds__(T::kThreads, 1) small_kernel(Gemm gemm) {
   }
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int row = tile_row + static_cast<int>(threadIdx.x) / 32 * 16 + lane / 4;
-  // ANCHOR: finish
 #pragma unroll
   for (int owner = 0; owner < T::kParts; ++owner) {
     if (owner != part) continue;  // so that the index of every accumulator is a constant
@@ -131,7 +129,6 @@ __global__ void __launch_bounds__(T::kThreads, 1) small_kernel(Gemm gemm) {
       store_unit(gemm, sum, row, tile_column + unit * 8 + lane % 4 * 2);
     }
   }
-  // ANCHOR_END: finish
 }
 
 /// A cluster for every tile of D, a CTA for every part of K.
@@ -148,25 +145,31 @@ struct SmallGrid {
 };
 
 template <typename T>
-Variant variant(const char* name) {
+Variant variant(const char* name, const char* summary) {
   return variant_of<small_kernel<T>, SmallGrid<T>>(
-      {.name = name,
-       .summary = T::kParts == 1 ? "a CTA multiplies all of K" : "the CTAs of a cluster share K",
-       .stages = T::kStages,
-       .traffic = wgmma_tile_traffic<T>()});
+      {.name = name, .summary = summary, .stages = T::kStages, .traffic = wgmma_tile_traffic<T>()});
 }
 
-/// The variants of kCosts, in its order.
+/// The tiles of kCosts.
 inline const std::vector<Variant>& tiles() {
-  static const std::vector<Variant> all = []<std::size_t... kNumbers>(std::index_sequence<kNumbers...>) {
-    return std::vector<Variant>{
-        variant<SmallTiling<kCosts[kNumbers].tile_n, kCosts[kNumbers].parts>>(kCosts[kNumbers].name)...};
-  }
-  (std::make_index_sequence<kCosts.size()>());
+  static const std::vector<Variant> all{
+      variant<SmallTiling<64, 1>>("64x64", "a CTA multiplies all of K"),
+      variant<SmallTiling<64, 2>>("64x64_2", "two CTAs share K"),
+      variant<SmallTiling<64, 4>>("64x64_4", "four CTAs share K"),
+      variant<SmallTiling<64, 8>>("64x64_8", "eight CTAs share K"),
+      variant<SmallTiling<32, 1>>("64x32", "half as wide"),
+      variant<SmallTiling<32, 2>>("64x32_2", "half as wide, two CTAs share K"),
+      variant<SmallTiling<32, 4>>("64x32_4", "half as wide, four CTAs share K"),
+      variant<SmallTiling<16, 1>>("64x16", "a quarter as wide"),
+      variant<SmallTiling<16, 2>>("64x16_2", "a quarter as wide, two CTAs share K")};
   return all;
 }
+/// The one that is predicted to be fastest; a mutant has one tile alone.
 inline const Variant& fastest_tile(const Shape& shape) {
-  return tiles()[static_cast<std::size_t>(fastest(shape, ptx::this_card().sms))];
+  const Cost& cost = kCosts[static_cast<std::size_t>(fastest(shape, ptx::this_card().sms))];
+  const auto found =
+      std::find_if(tiles().begin(), tiles().end(), [&](const Variant& one) { return one.name == cost.name; });
+  return found == tiles().end() ? tiles().front() : *found;
 }
 
 /// All tiles, and before them a variant that stands for the one that is predicted to be fastest.
