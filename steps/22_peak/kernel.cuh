@@ -18,6 +18,7 @@
 #include "gemm/fitted/fitted_plan.h"
 #include "gemm/fitted/remembered.h"
 #include "gemm/problem/gemm.h"
+#include "gemm/problem/small.h"
 #include "gemm/problem/step.h"
 #include "gemm/tile/wgmma_tile.cuh"
 #include "ptx/core.cuh"
@@ -220,6 +221,7 @@ inline std::vector<Variant> variants() {
   by_shape.choose = [](const Shape& shape) {
     const Plan plan = plan_of(shape);
     Choice choice{kTiles[plan.tile].name, explain(plan), plan.host_us};
+    if (is_small(shape, card().sms)) choice.why += "; step 23 is faster at a shape as small as this";
     for (const std::size_t tile : plan.tiles) choice.promising.emplace_back(kTiles[tile].name);
     return choice;
   };

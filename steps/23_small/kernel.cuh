@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <string>
-#include <utility>
 #include <vector>
 
 #include "choice.h"
@@ -16,6 +14,7 @@
 #include "gemm/tile/swizzle.h"
 #include "gemm/tile/tile_source.cuh"
 #include "gemm/tile/wgmma_tile.cuh"
+#include "partials.cuh"
 #include "ptx/cluster.cuh"
 #include "ptx/convert.cuh"
 #include "ptx/core.cuh"
@@ -29,27 +28,6 @@
 
 namespace gemm::step_23 {
 
-/// One warpgroup multiplies a tile of 64 x kN. The kParts CTAs of a cluster multiply the same tile, each over
-/// its part of K.
-template <int kTileN, int kPartsOfK>
-struct SmallTiling : WgmmaTiling<64, kTileN, 64, 1> {
-  using Base = WgmmaTiling<64, kTileN, 64, 1>;
-  static constexpr int kVectorsPerRow = Base::kK / 8;
-  static constexpr int kParts = kPartsOfK;
-  static constexpr int kStages = 8;
-  static constexpr int kAhead = kStages - 2;  // k-tiles that are copied before the first one is used
-  static constexpr int kUnits = kTileN / 8;   // four accumulators of a thread, in 8 columns of D
-  static constexpr int kUnitsPerCta = kUnits / kParts;  // that a CTA finishes
-  static_assert(kUnits % kParts == 0, "every CTA of a cluster finishes as many units");
-};
-
-template <typename T>
-struct Shared {
-  WgmmaTiles<T> stage[T::kStages];
-  float4 partials[std::max(1, (T::kParts - 1) * T::kUnitsPerCta)][T::kThreads];  // [CTA, unit][thread]
-  std::uint64_t arrived;  // mbarrier: the bytes of all other CTAs' partials
-};
-
 /// Issues this thread's copies of a k-tile of one operand.
 template <typename T, int kRows>
 __device__ __forceinline__ void copy_async(bf16 (&rows)[kRows][T::kPanelK],
@@ -60,34 +38,6 @@ __device__ __forceinline__ void copy_async(bf16 (&rows)[kRows][T::kPanelK],
   for (int i = 0; i < source.kVectors; ++i)
     ptx::cp_async_cg_16(to + i * source.kTileStep, source.address(i, k0), i < count ? 16 : 0);
 }
-
-/// The four accumulators of a unit.
-__device__ __forceinline__ float4 unit_of(const float* accumulators, int unit) {
-  const float* const four = accumulators + 4 * unit;
-  return make_float4(four[0], four[1], four[2], four[3]);
-}
-
-/// Sends each unit that another CTA finishes to the thread there that has the same place in the tile.
-// ANCHOR: send
-template <typename T>
-__device__ __forceinline__ void send_partials(Shared<T>& shared, const float* accumulators, int part) {
-  const std::uint32_t mine = ptx::shared_address(&shared.partials[0][threadIdx.x]);
-  const std::uint32_t arrived = ptx::shared_address(&shared.arrived);
-#pragma unroll
-  for (int owner = 0; owner < T::kParts; ++owner) {
-    if (owner == part) continue;
-    const int source = part < owner ? part : part - 1;  // among the owner's sources
-    constexpr int kBytes = T::kThreads * static_cast<int>(sizeof(float4));
-    const auto peer = static_cast<std::uint32_t>(owner);
-    const std::uint32_t to =
-        ptx::mapa(mine + static_cast<std::uint32_t>(source * T::kUnitsPerCta * kBytes), peer);
-    const std::uint32_t barrier = ptx::mapa(arrived, peer);
-#pragma unroll
-    for (int i = 0; i < T::kUnitsPerCta; ++i)
-      ptx::st_async(to + i * kBytes, unit_of(accumulators, owner * T::kUnitsPerCta + i), barrier);
-  }
-}
-// ANCHOR_END: send
 
 /// Rounds a unit and stores what lies inside D. `row`, `column`: of its first accumulator.
 __device__ __forceinline__ void store_unit(const Gemm& gemm, const float4& unit, int row, int column) {
@@ -126,7 +76,6 @@ __global__ void __launch_bounds__(T::kThreads, 1) small_kernel(Gemm gemm) {
   // ANCHOR: prologue
 #pragma unroll 1
   for (int i = 0; i < T::kAhead; ++i) copy(i);
-  // ANCHOR: barrier
   if constexpr (T::kParts > 1) {
     if (threadIdx.x == 0) {
       constexpr int kBytes =
@@ -138,12 +87,13 @@ __global__ void __launch_bounds__(T::kThreads, 1) small_kernel(Gemm gemm) {
     __syncwarp();
     ptx::barrier_cluster_arrive_relaxed();
   }
-  // ANCHOR_END: barrier
   // ANCHOR_END: prologue
 
   WarpgroupTile<T> warpgroup;
-  if (count == 0) warpgroup.forget();  // K has fewer k-tiles than parts: this CTA adds zeros
-                                       // ANCHOR: k_tiles
+  // Where K has fewer k-tiles than parts, a CTA adds zeros.
+  if (count == 0) warpgroup.forget();
+
+    // ANCHOR: k_tiles
 #pragma unroll 1
   for (int i = 0; i < count; ++i) {
     ptx::cp_async_wait_group<T::kAhead - 1>();
@@ -165,7 +115,6 @@ __global__ void __launch_bounds__(T::kThreads, 1) small_kernel(Gemm gemm) {
   }
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int row = tile_row + static_cast<int>(threadIdx.x) / 32 * 16 + lane / 4;
-  // ANCHOR: finish
 #pragma unroll
   for (int owner = 0; owner < T::kParts; ++owner) {
     if (owner != part) continue;  // so that the index of every accumulator is a constant
@@ -180,7 +129,6 @@ __global__ void __launch_bounds__(T::kThreads, 1) small_kernel(Gemm gemm) {
       store_unit(gemm, sum, row, tile_column + unit * 8 + lane % 4 * 2);
     }
   }
-  // ANCHOR_END: finish
 }
 
 /// A cluster for every tile of D, a CTA for every part of K.
@@ -197,26 +145,31 @@ struct SmallGrid {
 };
 
 template <typename T>
-Variant variant() {
-  std::string name = "64x" + std::to_string(T::kN);
-  if (T::kParts > 1) name += "_" + std::to_string(T::kParts);
+Variant variant(const char* name, const char* summary) {
   return variant_of<small_kernel<T>, SmallGrid<T>>(
-      {.name = name,
-       .summary = T::kParts == 1 ? "a CTA multiplies all of K" : "the CTAs of a cluster share K",
-       .stages = T::kStages,
-       .traffic = wgmma_tile_traffic<T>()});
+      {.name = name, .summary = summary, .stages = T::kStages, .traffic = wgmma_tile_traffic<T>()});
 }
 
-/// The variants of kCosts, in its order.
+/// The tiles of kCosts.
 inline const std::vector<Variant>& tiles() {
-  static const std::vector<Variant> all = []<std::size_t... kNumbers>(std::index_sequence<kNumbers...>) {
-    return std::vector<Variant>{variant<SmallTiling<kCosts[kNumbers].tile_n, kCosts[kNumbers].parts>>()...};
-  }
-  (std::make_index_sequence<kCosts.size()>());
+  static const std::vector<Variant> all{
+      variant<SmallTiling<64, 1>>("64x64", "a CTA multiplies all of K"),
+      variant<SmallTiling<64, 2>>("64x64_2", "two CTAs share K"),
+      variant<SmallTiling<64, 4>>("64x64_4", "four CTAs share K"),
+      variant<SmallTiling<64, 8>>("64x64_8", "eight CTAs share K"),
+      variant<SmallTiling<32, 1>>("64x32", "half as wide"),
+      variant<SmallTiling<32, 2>>("64x32_2", "half as wide, two CTAs share K"),
+      variant<SmallTiling<32, 4>>("64x32_4", "half as wide, four CTAs share K"),
+      variant<SmallTiling<16, 1>>("64x16", "a quarter as wide"),
+      variant<SmallTiling<16, 2>>("64x16_2", "a quarter as wide, two CTAs share K")};
   return all;
 }
+/// The one that is predicted to be fastest; a mutant has one tile alone.
 inline const Variant& fastest_tile(const Shape& shape) {
-  return tiles()[static_cast<std::size_t>(fastest(shape, ptx::this_card().sms))];
+  const Cost& cost = kCosts[static_cast<std::size_t>(fastest(shape, ptx::this_card().sms))];
+  const auto found =
+      std::find_if(tiles().begin(), tiles().end(), [&](const Variant& one) { return one.name == cost.name; });
+  return found == tiles().end() ? tiles().front() : *found;
 }
 
 /// All tiles, and before them a variant that stands for the one that is predicted to be fastest.

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "gemm/problem/small.h"
 #include "verify_shape.h"
 
 using gemm::Shape;
@@ -38,4 +39,14 @@ TEST_CASE("the tile with the shortest predicted time is chosen, and launched") {
     CHECK(variant.tile.n == kCosts[i].tile_n);
     CHECK(variant.launch_shape(shape).grid.count() == ctas(kCosts[i], shape));
   }
+}
+
+TEST_CASE("a problem is small as long as no SM gets more than 16 k-tiles of one tile") {
+  constexpr int kSms = 132;
+  CHECK(gemm::is_small({64, 64, 64}, kSms));
+  CHECK(gemm::is_small({64, 64, 8 * 16 * 64}, kSms));
+  CHECK_FALSE(gemm::is_small({64, 64, 8 * 16 * 64 + 8}, kSms));
+  CHECK(gemm::is_small({64 * 132, 64, 16 * 64}, kSms));
+  CHECK_FALSE(gemm::is_small({64 * 133, 64, 64}, kSms));
+  CHECK_FALSE(gemm::is_small({16384, 16384, 64}, kSms));
 }
