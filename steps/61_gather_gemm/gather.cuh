@@ -30,10 +30,10 @@ struct GatheredTile {
 struct Gather {
   int rank, ranks;
   int rows;                      // that each rank has
-  int piece_rows, pieces;        // of each rank
+  int piece_rows, pieces;        // as many for each rank
   const std::uint32_t* arrived;  // [ranks][pieces], in this rank's memory
   std::uint32_t epoch;
-  GroupedRaster raster;  // of the tiles of one rank's rows
+  GroupedRaster raster;  // places the tiles of one rank's rows
   int tiles_of_rank;
   int first_owner;  // 0: this rank's own rows come first; 1: they come last
 
@@ -141,7 +141,7 @@ inline void send_by_engine(const Outbox& outbox, ptx::Stream stream) {
 template <auto kKernel, typename T, typename Shared, int kThreads, Sender kSender, int kFirstOwner>
 RankLauncher prepare(const GatherGemm& all) {
   struct OfRank {
-    TileMaps maps[2];  // of even and of odd epochs
+    TileMaps maps[2];  // for even and for odd epochs
     std::unique_ptr<ptx::SideStream> copies;
   };
   const auto ranks = std::make_shared<std::vector<OfRank>>();

@@ -63,7 +63,6 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, 1)
       PipelineState<kStages> fill{0, 1};
       for (int index = cta; index < gather.tiles(); index += step) {
         const GatheredTile tile = gather.tile_at<T>(index);
-        // ANCHOR: wait
         // Lesson: only this thread waits. The consumers wait for the stages that it fills, as always. The
         // acquire orders what follows in the generic proxy; TMA reads through the async proxy, so a fence
         // comes between them.
@@ -71,7 +70,6 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, 1)
           wait_until(gather.flag(tile), gather.epoch);
           ptx::fence_proxy_async_global();
         }
-        // ANCHOR_END: wait
         for (int i = 0; i < k_tiles; ++i) {
           ring.producer_acquire(fill, i);
           // ANCHOR_END: producer
