@@ -17,6 +17,9 @@ namespace gemm::step_46 {
 /// How D leaves: through two buffers for each warpgroup, or through buffers for the whole tile.
 enum class Store { kTwoBuffers, kWhole };
 
+// Lesson: the CTAs of a wave read the same rows of A as those of the wave before, but all along K, which is
+// more than the L2 keeps. If they begin where the others ended, the L2 still has what was read last.
+
 /// What a variant is built of.
 template <int kM, int kN, int kRingStages, Store kStoreAs, Phase kOrder = Phase::kAny>
 struct Built {
@@ -24,6 +27,8 @@ struct Built {
   static constexpr int kStages = kRingStages;
   static constexpr Store kStore = kStoreAs;
   static constexpr Phase kPhase = kOrder;
+  /// Every second tile of a CTA goes backwards along K. The other tiles gain less, or nothing.
+  static constexpr bool kBackAndForth = kN == 256 && kStore == Store::kWhole;
   static constexpr int kBuffers = kStore == Store::kWhole ? kN / 64 : 2;
 };
 

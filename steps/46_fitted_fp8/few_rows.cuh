@@ -94,12 +94,16 @@ __global__ void __launch_bounds__(V::kThreads, T::kCtasPerSm)
   const int end = k_tiles * (rank + 1) / V::kParts;
   const int warp = warp_index();
 
+  // The first use of a map waits until it has been read from memory, so all are read at once, and before
+  // barriers are initialised.
+  if (threadIdx.x == 0) {
+    for (const ptx::TensorMap* map : {&b_map, &a_map, &scale_map, &d_map}) ptx::prefetch_tensormap(map);
+  }
   if (threadIdx.x == T::kThreads) {
     ring.init(4 * T::kWarpgroups);  // one arrival per warp: each has read scales
     ptx::mbarrier_init(&shared.arrived, 1);
     ptx::fence_mbarrier_init_release_cluster();
     if constexpr (V::kParts > 1) ptx::mbarrier_arrive_expect_tx(&shared.arrived, sizeof shared.partials);
-    for (const ptx::TensorMap* map : {&scale_map, &a_map, &b_map, &d_map}) ptx::prefetch_tensormap(map);
   }
   __syncthreads();
   if constexpr (V::kParts > 1) ptx::barrier_cluster_arrive();  // this CTA's barriers are initialised

@@ -56,7 +56,8 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
   if (warp >= Roles<T>::kProducerWarp) {
     ptx::setmaxnreg_dec<Roles<T>::kProducerRegisters>();
     if (warp == Roles<T>::kProducerWarp && ptx::elect_sync())
-      produce_typed_tiles<T, e4m3>(ring, shape, kRaster, &a_map, &b_map, LoadScales<V>{shared, &scale_map});
+      produce_typed_tiles<T, e4m3, V::kBackAndForth>(ring, shape, kRaster, &a_map, &b_map,
+                                                     LoadScales<V>{shared, &scale_map});
     return;
   }
   ptx::setmaxnreg_inc<Roles<T>::kConsumerRegisters>();
@@ -117,8 +118,9 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
   int index = static_cast<int>(blockIdx.x);
   const auto step = static_cast<int>(gridDim.x);
   TilePosition tile = tile_at(index, grid, kRaster);
+  bool backwards = false;  // the direction along K of the tile whose scales are loaded
   const auto load_scales_b = [&](const TilePosition& of, int k_tile) {
-    scales_b.load(given, of.n * T::kN, k_tile, k_tiles);
+    scales_b.load(given, of.n * T::kN, k_tile, k_tiles, backwards);
   };
   const auto store = [&] {
     const int row_of_d = tile.m * T::kM + row;
@@ -147,6 +149,7 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
     index += step;
     if (index >= grid.count()) break;
     const TilePosition following = tile_at(index, grid, kRaster);
+    if constexpr (V::kBackAndForth) backwards = !backwards;
     // ANCHOR: early
     if constexpr (V::kStore == Store::kWhole) {  // the next tile's first part is multiplied meanwhile
       const auto meanwhile = [&] {

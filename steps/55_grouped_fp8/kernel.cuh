@@ -2,16 +2,20 @@
 // the consumers with the last k-tile of the tile before.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <tuple>
+#include <vector>
 
 #include "built.cuh"
+#include "choice.h"
 #include "gemm/epilogue/whole_store.cuh"
 #include "gemm/launch/groups.cuh"
 #include "gemm/launch/launch.cuh"
 #include "gemm/launch/tensor_maps.cuh"
 #include "gemm/pipeline/issue_order.cuh"
 #include "gemm/pipeline/lane_scales.cuh"
+#include "gemm/pipeline/promoting_reader.cuh"
 #include "gemm/pipeline/ring.cuh"
 #include "gemm/pipeline/scaled_parts.cuh"
 #include "gemm/problem/gemm.h"
@@ -55,14 +59,14 @@ __global__ void __launch_bounds__(V::R::kThreads, T::kCtasPerSm)
   int index = static_cast<int>(blockIdx.x);
   GroupTile found;
   if (!search.find(index, found)) return;
-  Work work{found.row, found.end, found.column, search.at.group};
+  ConsumerTile work = consumer_tile(found, search.at.group);
   // ANCHOR_END: first_tile
 
   if (threadIdx.x == 0) {
-    ring.init(4 * V::kWarpgroups);  // one arrival per warp: each has read scales
+    ring.init(4 * V::kConsumers);  // one arrival per warp: each has read scales
     ptx::fence_mbarrier_init_release_cluster();
   }
-  if constexpr (V::kBox < T::kM) fill_with_zeros(ring.stage, V::R::kThreads);
+  if constexpr (V::kBoxRows < T::kM) fill_with_zeros(ring.stage, V::R::kThreads);
   __syncthreads();
 
   if (warp >= V::R::kProducerWarp) {
@@ -70,28 +74,29 @@ __global__ void __launch_bounds__(V::R::kThreads, T::kCtasPerSm)
     if (warp != V::R::kProducerWarp) return;
     const bool issues = ptx::elect_sync();
     PipelineState<V::kStages> fill{0, 1};
+    bool backwards = false;  // every second tile goes backwards along K, as in step 46
     // ANCHOR: producer
-    for (bool more = true; more;) {
+    for (bool more = true; more; backwards = !backwards) {
       const GroupTile tile = found;
       more = search.find(index += static_cast<int>(gridDim.x), found);
-      const Work following = more ? Work{found.row, found.end, found.column, search.at.group} : Work{};
-      const int rows = tile.end - tile.row;
-      const int boxes = V::kBox == T::kM || rows > T::kM ? T::kM / V::kBox : ceil_div(rows, V::kBox);
+      const ConsumerTile following = more ? consumer_tile(found, search.at.group) : ConsumerTile{};
+      const int boxes =
+          V::kBoxRows == T::kM ? 1 : ceil_div(std::min(tile.end - tile.row, +T::kM), V::kBoxRows);
       const auto bytes =
-          static_cast<std::uint32_t>(kRowBytes * (boxes * V::kBox + T::kN) + 4 * kScaleRows<T>);
-      for (int i = 0; issues && i < k_tiles; ++i) {
-        ring.producer_acquire(fill, i);
+          static_cast<std::uint32_t>(kRowBytes * (boxes * V::kBoxRows + T::kN) + 4 * kScaleRows<T>);
+      for (int number = 0; issues && number < k_tiles; ++number) {
+        ring.producer_acquire(fill, number);
         auto& stage = ring.stage[fill.stage];
         auto* const full = &ring.full[fill.stage];
-        if (i + 1 == k_tiles) ptx::st_shared(&shared.following[fill.stage], following);
+        if (number + 1 == k_tiles) ptx::st_shared(&shared.following[fill.stage], following);
         ptx::mbarrier_arrive_expect_tx(full, bytes);
         // ANCHOR_END: producer
+        const int i = backwards ? k_tiles - 1 - number : number;
 #pragma unroll 1
-        for (int row = 0; row < boxes * V::kBox; row += V::kBox)
+        for (int row = 0; row < boxes * V::kBoxRows; row += V::kBoxRows)
           ptx::cp_async_bulk_tensor_2d(stage.a[0][row], &a_map, i * kRowBytes, tile.row + row, full);
         ptx::cp_async_bulk_tensor_2d(stage.b, &b_map, i * kRowBytes, tile.b_row, full);
-        ptx::cp_async_bulk_tensor_2d(shared.scales_a[fill.stage].of_rows, &scale_map, tile.row / 4 * 4, i,
-                                     full);
+        ptx::cp_async_bulk_tensor_2d(shared.scales_a[fill.stage].rows, &scale_map, tile.row / 4 * 4, i, full);
         fill.advance();
       }
       __syncwarp();
@@ -102,15 +107,21 @@ __global__ void __launch_bounds__(V::R::kThreads, T::kCtasPerSm)
   ptx::setmaxnreg_inc<V::R::kConsumerRegisters>();
   const int warpgroup = warp / 4;
   typename V::Reader reader{ring, warpgroup / V::kAcross * 64, warpgroup % V::kAcross * V::kWidth};
-  const auto load_scales_b = [&](const Work& of, int k_tile) {
-    reader.scales_b.load(scales_of_group(given, of.group), of.column + reader.column, k_tile, k_tiles);
+  bool backwards = false;  // the direction along K of the tile whose scales are loaded
+  int scale_row = 0;       // the place of this thread's upper row among A's scales in a stage
+  const auto load_scales_b = [&](const ConsumerTile& tile, int k_tile) {
+    reader.scales_b.load(scales_of_group(given, tile.group), tile.column + reader.column, k_tile, k_tiles,
+                         backwards);
   };
-  const auto wait_for = [&](const Work& of, int k_tile) {
-    ring.consumer_wait(reader.read, k_tile);
+  const auto begin_tile = [&](const ConsumerTile& tile) {
+    load_scales_b(tile, 0);
     // ANCHOR: row_scales
-    const float* const scales = shared.scales_a[reader.read.stage].of_rows;
-    read_row_scales(reader.scales_a, &scales[of.row % 4 + reader.thread_row]);
+    scale_row = tile.row % 4 + reader.thread_row;
     // ANCHOR_END: row_scales
+  };
+  const auto wait_for = [&](int k_tile) {
+    ring.consumer_wait(reader.read, k_tile);
+    read_row_scales(reader.scales_a, &shared.scales_a[reader.read.stage].rows[scale_row]);
   };
   const auto issue_next = [&] { reader.issue(0, reader.read.stage); };
   const auto store = [&] {
@@ -123,28 +134,30 @@ __global__ void __launch_bounds__(V::R::kThreads, T::kCtasPerSm)
     __syncwarp();  // without it, ptxas takes the stage's number for one that differs from lane to lane
   };
 
-  load_scales_b(work, 0);
-  wait_for(work, 0);
+  begin_tile(work);
+  wait_for(0);
   reader.order.begin();
   issue_next();
+  int first = 0;  // the column of a block of B in which this warpgroup's columns begin
   for (;;) {
-    const int first = (work.column + reader.column) % kScaleBlock;
+    first = (work.column + reader.column) % kScaleBlock;
     reader.clear();
     for (int i = 0; i + 1 < k_tiles; ++i) {
       const auto meanwhile = [&] {
         if (i % 32 == 31) load_scales_b(work, i + 1);
         reader.read.advance();
-        wait_for(work, i + 1);
+        wait_for(i + 1);
       };
       reader.finish_k_tile(i, first, meanwhile, issue_next);
     }
     // ANCHOR: end_of_tile
-    const Work following = ptx::ld_shared(&shared.following[reader.read.stage]);
+    const ConsumerTile following = ptx::ld_shared(&shared.following[reader.read.stage]);
     if (warp_uniform(following.end) == 0) break;
+    backwards = !backwards;
     const auto meanwhile = [&] {
-      load_scales_b(following, 0);
+      begin_tile(following);
       reader.read.advance();
-      wait_for(following, 0);
+      wait_for(0);
     };
     reader.finish_k_tile(k_tiles - 1, first, meanwhile, issue_next);
     store();
@@ -152,7 +165,7 @@ __global__ void __launch_bounds__(V::R::kThreads, T::kCtasPerSm)
     // ANCHOR_END: end_of_tile
   }
   reader.finish_k_tile(
-      k_tiles - 1, (work.column + reader.column) % kScaleBlock, [] {}, [] {});
+      k_tiles - 1, first, [] {}, [] {});
   reader.order.end();
   store();
   if (threadIdx.x % 128 == 0) ptx::cp_async_bulk_wait_group<0>();
@@ -179,26 +192,30 @@ Variant variant(const char* name, const char* summary) {
         return std::tuple(static_cast<const Gemm&>(problem), groups_on_device(problem),
                           BlockScales{problem.scales_b, problem.scales_b_pitch, n},
                           block_scale_map(problem, kScaleRows<T>),
-                          typed_map(problem.a, Type::kE4m3, m, k, V::kBox),
+                          typed_map(problem.a, Type::kE4m3, m, k, V::kBoxRows),
                           typed_map(problem.b, Type::kE4m3, count_groups(problem) * n, k, T::kN),
                           typed_map(problem.d, Type::kBf16, m, n, 64));
       });
 }
 
-using enum GroupForm;
+inline std::vector<Variant> variants() {
+  using Wide = Fp8Groups<128, 256, 3>;
+  using Narrow = Fp8Groups<128, 192, 4, Phase::kOut>;
+  const Variant wide =
+      variant<Wide, GroupForm::kRows>("contiguous", "groups one after another, tiles of 128 x 256");
+  const Variant narrow = variant<Narrow, GroupForm::kRows>("contiguous_192", "the same, 128 x 192 in turns");
+  return {whichever_suits<Wide::T, Narrow::T>(wide, narrow), wide, narrow,
+          variant<Wide, GroupForm::kMasked>("masked", "counts in device memory, tiles of 128 x 256"),
+          variant<Fp8Groups<64, 256, 4, Phase::kAny, 16>, GroupForm::kMasked>(
+              "masked_few", "tiles of 64 x 256 for few rows per group")};
+}
 
-inline const Step kStep{
-    .name = "55_grouped_fp8",
-    .title = "groups with block scales, whose tiles only the producer looks for",
-    .builds_on = "46_fitted_fp8",
-    .unit = MathUnit::kWgmma,
-    .architecture = Architecture::kSm90a,
-    .contract = {.n_multiple = 8, .k_multiple = 16},
-    .variants = {
-        variant<Fp8Groups<128, 256, 3>, kRows>("contiguous", "groups one after another, tiles of 128 x 256"),
-        variant<Fp8Groups<128, 192, 4, Phase::kOut>, kRows>("contiguous_192", "the same, 128 x 192 in turns"),
-        variant<Fp8Groups<128, 256, 3>, kMasked>("masked", "counts in device memory, tiles of 128 x 256"),
-        variant<Fp8Groups<64, 256, 4, Phase::kAny, 16>, kMasked>(
-            "masked_few", "tiles of 64 x 256 for few rows per group")}};
+inline const Step kStep{.name = "55_grouped_fp8",
+                        .title = "groups with block scales, whose tiles only the producer looks for",
+                        .builds_on = "46_fitted_fp8",
+                        .unit = MathUnit::kWgmma,
+                        .architecture = Architecture::kSm90a,
+                        .contract = {.n_multiple = 8, .k_multiple = 16},
+                        .variants = variants()};
 
 }  // namespace gemm::step_55

@@ -39,9 +39,12 @@ struct LaneScales {
   static constexpr int kBlocks = ceil_div(kScaleBlock - kColumns + kN, kScaleBlock);
   static_assert(kBlocks <= 2, "a choice between two scales is one instruction");
   float mine[kBlocks] = {};  // [block], of k-tile i / 32 * 32 + lane
+  /// Of k-tiles from number `k_tile` on in the order in which they are multiplied, which may be backwards.
   template <typename Scales>
-  __device__ __forceinline__ void load(const Scales& scales, int column, int k_tile, int k_tiles) {
-    const int mine_is = std::min(k_tile + static_cast<int>(threadIdx.x) % 32, k_tiles - 1);
+  __device__ __forceinline__ void load(const Scales& scales, int column, int k_tile, int k_tiles,
+                                       bool backwards = false) {
+    const int number = std::min(k_tile + static_cast<int>(threadIdx.x) % 32, k_tiles - 1);
+    const int mine_is = backwards ? k_tiles - 1 - number : number;
 #pragma unroll
     for (int block = 0; block < kBlocks; ++block)
       mine[block] = ptx::ld_global(scales.row_scales(column + block * kScaleBlock) + mine_is);

@@ -63,7 +63,7 @@ struct PromotingReader {
       ptx::wgmma_wait_group<0>();
       ptx::wgmma_fence_operand(accumulators);
       if (part + 1 == kParts) {
-        __syncwarp();  // every lane has its scales
+        __syncwarp();  // every lane has read what is in the stage, and beside it
         if (threadIdx.x % 32 == 0) ring.consumer_release(at);
       }
       promote<Blocks>(sums, accumulators, scales, part * kColumns, first);
