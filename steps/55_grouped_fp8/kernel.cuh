@@ -5,10 +5,8 @@
 #include <algorithm>
 #include <cstdint>
 #include <tuple>
-#include <vector>
 
 #include "built.cuh"
-#include "choice.h"
 #include "gemm/epilogue/whole_store.cuh"
 #include "gemm/launch/groups.cuh"
 #include "gemm/launch/launch.cuh"
@@ -113,16 +111,16 @@ __global__ void __launch_bounds__(V::R::kThreads, T::kCtasPerSm)
     reader.scales_b.load(scales_of_group(given, tile.group), tile.column + reader.column, k_tile, k_tiles,
                          backwards);
   };
+  // ANCHOR: row_scales
   const auto begin_tile = [&](const ConsumerTile& tile) {
     load_scales_b(tile, 0);
-    // ANCHOR: row_scales
     scale_row = tile.row % 4 + reader.thread_row;
-    // ANCHOR_END: row_scales
   };
   const auto wait_for = [&](int k_tile) {
     ring.consumer_wait(reader.read, k_tile);
     read_row_scales(reader.scales_a, &shared.scales_a[reader.read.stage].rows[scale_row]);
   };
+  // ANCHOR_END: row_scales
   const auto issue_next = [&] { reader.issue(0, reader.read.stage); };
   const auto store = [&] {
     const int row = work.row + reader.row;
@@ -198,24 +196,19 @@ Variant variant(const char* name, const char* summary) {
       });
 }
 
-inline std::vector<Variant> variants() {
-  using Wide = Fp8Groups<128, 256, 3>;
-  using Narrow = Fp8Groups<128, 192, 4, Phase::kOut>;
-  const Variant wide =
-      variant<Wide, GroupForm::kRows>("contiguous", "groups one after another, tiles of 128 x 256");
-  const Variant narrow = variant<Narrow, GroupForm::kRows>("contiguous_192", "the same, 128 x 192 in turns");
-  return {whichever_suits<Wide::T, Narrow::T>(wide, narrow), wide, narrow,
-          variant<Wide, GroupForm::kMasked>("masked", "counts in device memory, tiles of 128 x 256"),
-          variant<Fp8Groups<64, 256, 4, Phase::kAny, 16>, GroupForm::kMasked>(
-              "masked_few", "tiles of 64 x 256 for few rows per group")};
-}
-
 inline const Step kStep{.name = "55_grouped_fp8",
                         .title = "groups with block scales, whose tiles only the producer looks for",
                         .builds_on = "46_fitted_fp8",
                         .unit = MathUnit::kWgmma,
                         .architecture = Architecture::kSm90a,
                         .contract = {.n_multiple = 8, .k_multiple = 16},
-                        .variants = variants()};
+                        .variants = {variant<Fp8Groups<128, 256, 3>, GroupForm::kRows>(
+                                         "contiguous", "groups one after another, tiles of 128 x 256"),
+                                     variant<Fp8Groups<128, 192, 4, Phase::kOut>, GroupForm::kRows>(
+                                         "contiguous_192", "the same, 128 x 192 in turns"),
+                                     variant<Fp8Groups<128, 256, 3>, GroupForm::kMasked>(
+                                         "masked", "counts in device memory, tiles of 128 x 256"),
+                                     variant<Fp8Groups<64, 256, 4, Phase::kAny, 16>, GroupForm::kMasked>(
+                                         "masked_few", "tiles of 64 x 256 for few rows per group")}};
 
 }  // namespace gemm::step_55
