@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 
 #include "gemm/problem/gemm.h"
@@ -35,7 +36,7 @@ struct Shared {
 
 /// The four accumulators of a unit.
 __device__ __forceinline__ float4 unit_of(const float* accumulators, int unit) {
-  const float* const four = accumulators + 4 * unit;
+  const float* const four = accumulators + std::ptrdiff_t{4} * unit;
   return make_float4(four[0], four[1], four[2], four[3]);
 }
 

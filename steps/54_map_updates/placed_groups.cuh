@@ -63,6 +63,16 @@ inline std::vector<PlacedGroup> known_groups(const Problem& problem) {
   return placed;
 }
 
+/// What the kernel gets: the groups, and where their sizes differ, the largest one.
+template <typename Groups>
+Groups groups_of(const PlacedGroups& placed, const Shape& shape) {
+  if constexpr (std::is_same_v<Groups, SizedGroups>) {
+    return {placed, shape};
+  } else {
+    return placed;
+  }
+}
+
 /// The argument: the problem's own table, or one of groups that are rows of one A.
 template <typename Groups>
 auto table_of(const Problem& problem) {
@@ -71,12 +81,7 @@ auto table_of(const Problem& problem) {
   return [copy = device_copy(has_own ? std::vector<PlacedGroup>{} : known), own = problem.placed,
           count = has_own ? problem.placed_count : static_cast<int>(known.size()),
           shape = problem.shape](ptx::Stream) {
-    const PlacedGroups placed{own != nullptr ? own : copy.get(), count};
-    if constexpr (std::is_same_v<Groups, SizedGroups>) {
-      return SizedGroups{placed, shape};
-    } else {
-      return placed;
-    }
+    return groups_of<Groups>({own != nullptr ? own : copy.get(), count}, shape);
   };
 }
 

@@ -14,7 +14,7 @@ constexpr bool is_small(const Shape& shape, int sms) {
   const auto tiles = static_cast<long long>(ceil_div(shape.m, 64)) * ceil_div(shape.n, 64);
   if (tiles > sms) return false;
   int parts = 1;
-  while (2 * parts <= kMostParts && 2 * parts * tiles <= sms * 10 / 11) parts *= 2;
+  while (2 * parts <= kMostParts && tiles * 2 * parts <= sms * 10 / 11) parts *= 2;
   return ceil_div(ceil_div(shape.k, 64), parts) <= kMostKTiles;
 }
 // ANCHOR_END: is_small
