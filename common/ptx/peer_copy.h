@@ -25,7 +25,7 @@ inline void copy_to_peer(void* to, int to_device, const void* from, int from_dev
 }
 
 /// Writes a flag when everything before it in the stream is done and visible to all GPUs, as a release of
-/// system scope would. The front end of the GPU does it. Throws std::runtime_error. CUDA Driver API, "Stream
+/// system scope would. No kernel takes part. Throws std::runtime_error. CUDA Driver API, "Stream
 /// Memory Operations": cuStreamWriteValue32.
 void write_flag(std::uint32_t* flag, std::uint32_t value, Stream stream);  // peer_copy.cu
 

@@ -1,4 +1,4 @@
-// Step 52: groups of one size, whose matrices lie at one distance from each other: a strided batch. The maps
+// Step 52: groups of one size, whose matrices lie at equal distances in memory: a strided batch. The maps
 // have a third dimension, which counts the products, so there is nothing to search for and TMA clips each D.
 #pragma once
 
@@ -48,14 +48,14 @@ inline ptx::TensorMap batch_map(const bf16* first, int batch, int rows, int colu
 }
 // ANCHOR_END: batch_map
 
-/// A work tile: the product that it is in, and where.
+/// A work tile: the product that it is in, and its place there.
 struct BatchTile {
   int batch;
   int row;
   int column;
 };
 
-// Lesson: all products have as many tiles, so a division finds the product that a tile is in. The raster runs
+// Lesson: all products have equally many tiles, so a division finds the product of a tile. The raster runs
 // inside a product, as in a group.
 template <typename T>
 __device__ __forceinline__ BatchTile batch_tile(int index, TileGrid tiles, Raster raster) {
@@ -135,7 +135,7 @@ Variant variant(const char* name, const char* summary) {
         const std::vector<GroupRows> groups = groups_of(problem);
         const auto batch = static_cast<int>(groups.size());
         const Shape one{groups[0].count(), problem.shape.n, problem.shape.k};
-        // With a batch of one, no row is at that distance.
+        // A batch of one has no second product, so its distance may be any.
         const int distance = batch > 1 ? groups[1].begin - groups[0].begin : one.m;
         const std::int64_t begin = groups[0].begin;
         return std::tuple(one, batch, Raster{kOrder, kGroup},

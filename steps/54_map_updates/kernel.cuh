@@ -37,7 +37,7 @@ namespace gemm::step_54 {
 // addresses on the device makes it there. The copy engine reads maps through a proxy with a cache, so a
 // change is handed over: the copy in shared memory is changed, the whole warp copies it to global memory,
 // which releases it, and a thread of each CTA that uses it acquires it. Until the copies that use a map are
-// complete it must not change. So a CTA has slots for the maps of a group, a ring like that of the k-tiles:
+// complete, it must not change. So a CTA has slots for the maps of a group, a ring like that of the k-tiles:
 // while the copies of one group are in flight, the next group's maps are made.
 template <int kSlots>
 struct MapRing {
@@ -52,7 +52,7 @@ __device__ __forceinline__ void acquire(const ptx::TensorMap& map) {
   kOfHost ? ptx::fence_proxy_tensormap_acquire_sys(&map) : ptx::fence_proxy_tensormap_acquire_gpu(&map);
 }
 
-/// The map becomes that of another matrix; with kColumns == false of one with as many columns.
+/// Makes the map that of another matrix. If kColumns is false, the number of columns stays as it is.
 template <bool kColumns>
 __device__ __forceinline__ void replace(ptx::TensorMap& map, const bf16* base, int rows, int columns,
                                         int pitch) {
@@ -176,7 +176,8 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
     RingReader<T, kStages> reader{ring};
     // The k-tiles of the group before have all arrived, and when its stores have read their map, no copy
     // needs it any more. store_tile waits for that, so the maps are given back after it. With fewer slots
-    // than three the next group's maps would then come too late, or never: a thread waits before the tile.
+    // than three, the next group's maps would then come too late, or never, so a thread waits before the
+    // tile.
     constexpr bool kEarly = kMaps < 3;
     GroupTile next;
     for (bool more = search.find(index, next); more;) {

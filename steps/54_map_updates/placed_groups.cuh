@@ -31,7 +31,7 @@ struct PlacedGroups {
   }
 };
 
-/// The same, of groups that have an N and a K of their own.
+/// The same for groups that have an N and a K of their own.
 struct SizedGroups : PlacedGroups {
   Shape shape;  // the problem's, for groups that have no N or K of their own
 
@@ -63,7 +63,7 @@ inline std::vector<PlacedGroup> known_groups(const Problem& problem) {
   return placed;
 }
 
-/// What the kernel gets: the groups, and where their sizes differ, the largest one.
+/// What the kernel gets: the groups and, if they may have sizes of their own, the shape of the problem.
 template <typename Groups>
 Groups groups_of(const PlacedGroups& placed, const Shape& shape) {
   if constexpr (std::is_same_v<Groups, SizedGroups>) {
@@ -100,15 +100,15 @@ GroupMaps maps_of(const PlacedGroup& group, const Shape& shape) {
           map(group.d, group.rows, shape.n, group.d_pitch, 64, 64, ptx::Swizzle::k128B)};
 }
 
-/// A map to copy and change: of one row, somewhere in device memory, that nobody reads.
+/// The maps to copy and change: each has one row somewhere in device memory, and nobody reads it.
 template <typename T>
 GroupMaps pattern_of(const Shape& shape, const void* device_memory) {
   auto* const somewhere = reinterpret_cast<bf16*>(reinterpret_cast<std::uintptr_t>(device_memory) / 16 * 16);
   return maps_of<T>({somewhere, somewhere, somewhere, 1, shape.k, shape.k, shape.n}, shape);
 }
 
-/// The argument: kMaps maps for each CTA, which it changes in turn; of 0 the maps that the host makes of each
-/// group.
+/// The argument: kMaps slots for each CTA, whose maps it changes in turn, or if kMaps is 0, the maps that the
+/// host makes for each group.
 template <typename T, int kMaps>
 auto maps_of_ctas(const Problem& problem, const ptx::LaunchShape& launch) {
   std::vector<GroupMaps> made;

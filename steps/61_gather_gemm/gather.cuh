@@ -19,9 +19,9 @@
 
 namespace gemm::step_61 {
 
-/// The tile of D that a CTA multiplies next, and whose rows of A it needs.
+/// The tile of D that a CTA multiplies next, and the rank whose rows of A it needs.
 struct GatheredTile {
-  int owner;  // a rank
+  int owner;  // the rank that has its rows of A
   int row;
   int column;
 };
@@ -29,8 +29,8 @@ struct GatheredTile {
 /// Which tiles there are, in which order, and what each of them waits for.
 struct Gather {
   int rank, ranks;
-  int rows;                      // that each rank has
-  int piece_rows, pieces;        // as many for each rank
+  int rows;                      // rows of A that each rank has
+  int piece_rows, pieces;        // the same for every rank
   const std::uint32_t* arrived;  // [ranks][pieces], in this rank's memory
   std::uint32_t epoch;
   GroupedRaster raster;  // places the tiles of one rank's rows
@@ -60,14 +60,14 @@ inline constexpr int kMostRanks = 8;
 /// What a rank sends, piece by piece, and where to: all its rows to the rank before it, then all to the one
 /// before that.
 struct Outbox {
-  const bf16* a;                       // this rank's
+  const bf16* a;                       // this rank's A
   bf16* peers[kMostRanks];             // [ranks]: the A of each rank
   std::uint32_t* arrived[kMostRanks];  // [ranks]: the flags of each rank
   int rank, ranks;
   int rows, piece_rows, pieces;
   int k;
   std::uint32_t epoch;
-  int ctas;  // that copy; 0: a copy engine does it
+  int ctas;  // CTAs that copy; 0: a copy engine does it
 
   __host__ __device__ int count() const { return (ranks - 1) * pieces; }
   __host__ __device__ int receiver(int index) const { return (rank + ranks - 1 - index / pieces) % ranks; }
@@ -126,7 +126,8 @@ Gather gather_of(const GatherGemm& all, int rank, std::uint32_t epoch, int first
 }
 
 // ANCHOR: by_engine
-/// Copies in the order of a second stream. The flag follows each of them in the same stream.
+/// Gives the copies to a second stream, and after each of them the flag of its piece. The stream keeps this
+/// order.
 inline void send_by_engine(const Outbox& outbox, ptx::Stream stream) {
   for (int index = 0; index < outbox.count(); ++index) {
     const PeerPiece piece = outbox.at(index);
@@ -168,8 +169,8 @@ RankLauncher prepare(const GatherGemm& all) {
     const Outbox outbox = outbox_of(all, rank, epoch, senders);
     const Gather gather = gather_of<T>(all, rank, epoch, kFirstOwner);
     // ANCHOR: streams
-    // Lesson: the copies are given to the GPU before the kernel that waits for others like them. If two
-    // streams share a queue of the hardware, nothing that a rank waits for is behind a kernel that waits.
+    // Lesson: the host gives a rank's copies to the GPU before the kernel, which waits for copies of other
+    // ranks. Even if the two streams share a queue of the hardware, no copy is behind its epoch's kernel.
     if constexpr (kSender == Sender::kCopyEngine || kSender == Sender::kCopyEngineFirst) {
       if (!mine.copies) mine.copies = std::make_unique<ptx::SideStream>();
       send_by_engine(outbox, mine.copies->begin_after(stream));

@@ -1,5 +1,5 @@
-// Step 61: a product begins before all of its A is here: tiles whose rows another GPU has wait for the flag
-// of their piece.
+// Step 61: a product begins before all of its A is here: a tile whose rows come from another GPU waits for
+// the flag of their piece.
 #pragma once
 
 #include <cstdint>

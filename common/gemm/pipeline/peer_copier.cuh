@@ -22,18 +22,19 @@ __device__ __forceinline__ void wait_until(const std::uint32_t* word, std::uint3
   }
 }
 
-/// What is copied from one place to another one, and has a flag.
+/// A part of a copy that has a flag of its own.
 struct PeerPiece {
   const uint4* source;  // in this rank's memory
-  uint4* target;        // in a peer's
-  std::uint32_t* flag;  // there
+  uint4* target;        // in a peer's memory
+  std::uint32_t* flag;  // in the same peer's memory
   std::int64_t vectors;
 };
 
-// Step 60's pieces lie behind each other and go to one peer. Here somebody else says where each of them is.
+// Step 60's pieces lie behind each other and go to one peer. Here, `Pieces` says where each of them is.
 
-/// `Pieces` has the functions count() and at(index), which returns a PeerPiece, and an epoch. Of `ctas` CTAs
-/// number `cta` copies every ctas-th piece, starting with its own number. One thread of a CTA does it all.
+/// `Pieces` has the functions count() and at(index), which returns a PeerPiece, and an epoch. `ctas` CTAs
+/// copy. The one with the number `cta` copies the pieces cta, cta + ctas, cta + 2 * ctas and so on, and one
+/// of its threads does it all.
 class PeerCopier {
  public:
   static constexpr int kChunk = 1024;  // vectors of 16 bytes, copied by one instruction
@@ -71,7 +72,7 @@ class PeerCopier {
       ptx::cp_async_bulk_store(chunk.piece.target + chunk.at, shared.stage[read.stage], chunk.bytes());
       ptx::cp_async_bulk_commit_group();
       read.advance();
-      ptx::cp_async_bulk_wait_group<kStoring>();  // not .read: all but the latest have been written
+      ptx::cp_async_bulk_wait_group<kStoring>();  // not .read: all but the newest are written
       if (stored >= kStoring) land();
       if (loaded.exists()) {
         load(loaded);

@@ -65,14 +65,14 @@ struct GatherMemory {
 /// Rank r has the rows r * M / R to (r + 1) * M / R - 1 of A, and a B of its own. It needs all rows of A, in
 /// which it computes its own columns of D = A * B^T.
 ///
-/// Epochs take turns with two copies of A. A rank that sends in epoch e + 2 has multiplied in epoch e + 1, so
-/// it has seen a flag that every other rank raised after it had finished epoch e: nobody still reads what is
-/// overwritten.
+/// Odd and even epochs use different buffers for A. A rank that sends in epoch e + 2 has finished epoch
+/// e + 1, in which it saw a flag of every other rank. Each of those had finished epoch e before it raised
+/// that flag, so nobody still reads what is overwritten.
 struct GatherGemm {
   std::vector<GatherMemory> ranks;
   Shape shape;         // of each rank's product: all rows of A, and the columns that are its own
   int piece_rows = 0;  // a multiple of kGatherRows; each piece has a flag
-  int ctas = 1;        // that copy, in a variant where SMs do
+  int ctas = 1;        // CTAs that copy, in a variant where SMs do
 
   int count() const { return static_cast<int>(ranks.size()); }
   const GatherMemory& memory(int rank) const { return ranks[static_cast<std::size_t>(rank)]; }
@@ -80,9 +80,9 @@ struct GatherGemm {
   int pieces() const { return ceil_div(rows_of_rank(), piece_rows); }
 };
 
-/// A prepared exchange. `before`, `run` and `after` follow each other on one stream, `reader` has a stream of
-/// its own. Only `run` is timed. Each may be empty. Epochs are 1, 2, 3 and so on, and every rank takes part
-/// in each of them.
+/// A prepared exchange. `before`, `run` and `after` follow each other on one stream, and `reader` has a
+/// stream of its own. Only `run` is timed. Each may be empty. Epochs are 1, 2, 3 and so on, and every rank
+/// takes part in each of them.
 struct RankLauncher {
   RankWork before;
   RankWork run;
