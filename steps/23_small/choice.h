@@ -37,15 +37,16 @@ constexpr int ctas(const Cost& cost, const Shape& shape) {
   return ceil_div(shape.m, 64) * ceil_div(shape.n, cost.tile_n) * cost.parts;
 }
 
-/// The time of a launch on a card with this many SMs. CTAs that find no SM wait for a whole round. Clusters
-/// of four or more do not fill every GPC: 120 of their CTAs fit on 132 SMs.
+/// The time of a launch on a card with this many SMs, as if an SM held one CTA and every wave were a launch
+/// of its own. That is too long for several waves, and two CTAs with a narrow tile fit on an SM. Clusters of
+/// four or more do not fill every GPC: 120 of their CTAs fit on 132 SMs.
 constexpr double predicted_us(const Cost& cost, const Shape& shape, int sms) {
   const int k_tiles = ceil_div(ceil_div(shape.k, 64), cost.parts);
   const int room = cost.parts < 4 ? sms : std::max(1, sms * 10 / 11);
   return ceil_div(ctas(cost, shape), room) * (cost.launch_us + k_tiles * cost.k_tile_us);
 }
 
-/// The number of the cost with the shortest time.
+/// The index in kCosts of the variant with the shortest predicted time.
 inline int fastest(const Shape& shape, int sms) {
   const auto shorter = [&](const Cost& one, const Cost& other) {
     return predicted_us(one, shape, sms) < predicted_us(other, shape, sms);

@@ -1,4 +1,4 @@
-// Step 23: a kernel for small problems. It executes hardly any instruction that is not part of the product.
+// Step 23: a kernel for small problems. It leaves out what pays only in a launch with many k-tiles.
 #pragma once
 
 #include <algorithm>
@@ -39,7 +39,7 @@ __device__ __forceinline__ void copy_async(bf16 (&rows)[kRows][T::kPanelK],
     ptx::cp_async_cg_16(to + i * source.kTileStep, source.address(i, k0), i < count ? 16 : 0);
 }
 
-/// Rounds a unit and stores what lies inside D. `row`, `column`: of its first accumulator.
+/// Rounds a unit and stores what lies inside D. `row` and `column` are those of its first accumulator.
 __device__ __forceinline__ void store_unit(const Gemm& gemm, const float4& unit, int row, int column) {
   const auto [m, n, k] = gemm.shape;
   if (column >= n) return;
@@ -51,8 +51,8 @@ __device__ __forceinline__ void store_unit(const Gemm& gemm, const float4& unit,
 }
 
 // Lesson: there is no tensor map, no ring of barriers, no producer and no queue. They keep the tensor cores
-// busy through many k-tiles. A launch with few k-tiles is over before that pays, and meanwhile the SM fetches
-// every instruction from the L2, because it has executed none of them before.
+// busy through many k-tiles. A launch with few k-tiles is over before that pays. Without them, less code
+// is fetched as well: a launch executes it for the first time, so no cache of the SM has it yet.
 template <typename T>
 __global__ void __launch_bounds__(T::kThreads, 1) small_kernel(Gemm gemm) {
   auto& shared = ptx::dynamic_shared<Shared<T>>();
@@ -90,7 +90,8 @@ __global__ void __launch_bounds__(T::kThreads, 1) small_kernel(Gemm gemm) {
   // ANCHOR_END: prologue
 
   WarpgroupTile<T> warpgroup;
-  // Where K has fewer k-tiles than parts, a CTA adds zeros.
+  // If K has fewer k-tiles than parts, this CTA may have none. forget() sets its accumulators to 0, and it
+  // sends these zeros.
   if (count == 0) warpgroup.forget();
 
     // ANCHOR: k_tiles
@@ -131,7 +132,7 @@ __global__ void __launch_bounds__(T::kThreads, 1) small_kernel(Gemm gemm) {
   }
 }
 
-/// A cluster for every tile of D, a CTA for every part of K.
+/// Launches a cluster for every tile of D, with a CTA for every part of K.
 template <typename T>
 struct SmallGrid {
   using Tile = T;
@@ -164,7 +165,7 @@ inline const std::vector<Variant>& tiles() {
       variant<SmallTiling<16, 2>>("64x16_2", "a quarter as wide, two CTAs share K")};
   return all;
 }
-/// The one that is predicted to be fastest; a mutant has one tile alone.
+/// The tile that is predicted to be fastest. A mutant is built with one tile alone and has no choice.
 inline const Variant& fastest_tile(const Shape& shape) {
   const Cost& cost = kCosts[static_cast<std::size_t>(fastest(shape, ptx::this_card().sms))];
   const auto found =
@@ -174,7 +175,7 @@ inline const Variant& fastest_tile(const Shape& shape) {
 
 /// All tiles, and before them a variant that stands for the one that is predicted to be fastest.
 inline std::vector<Variant> variants() {
-  Variant by_shape = tiles().front();  // the widest: no launch has fewer CTAs than D has tiles of this size
+  Variant by_shape = tiles().front();  // the widest: a launch has at least a CTA per tile of this size
   by_shape.name = "auto";
   by_shape.summary = "the one below that suits the shape";
   by_shape.launch_shape = [](const Shape& shape) { return fastest_tile(shape).launch_shape(shape); };

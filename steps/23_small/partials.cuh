@@ -23,8 +23,8 @@ struct SmallTiling : WgmmaTiling<64, kTileN, 64, 1> {
   static constexpr int kStages = 8;
   static constexpr int kAhead = kStages - 2;  // k-tiles that are copied before the first one is used
   static constexpr int kUnits = kTileN / 8;   // four accumulators of a thread, in 8 columns of D
-  static constexpr int kUnitsPerCta = kUnits / kParts;  // that a CTA finishes
-  static_assert(kUnits % kParts == 0, "every CTA of a cluster finishes as many units");
+  static constexpr int kUnitsPerCta = kUnits / kParts;  // units of each thread that a CTA finishes
+  static_assert(kUnits % kParts == 0, "every CTA of a cluster finishes the same number of units");
 };
 
 template <typename T>

@@ -1,12 +1,13 @@
-// Which problems are so small that a launch is over before a pipeline pays.
+// Which problems are so small that a launch is over before roles and a ring of barriers pay.
 #pragma once
 
 #include "gemm/problem/gemm.h"
 
 namespace gemm {
 
-/// Whether every SM gets at most one tile of 64 x 64, or a part of its K, and at most 16 k-tiles of 64 of it.
-/// There step 23 is faster than step 22. Up to 8 parts, as many as CTAs fit in clusters: on 132 SMs 120.
+/// Whether every SM gets at most one tile of 64 x 64, or one part of its K, with at most 16 k-tiles of depth
+/// 64. At all such shapes in small_grid_h200.json and small_grid_2_h200.json (docs/results), step 23 was
+/// faster than step 22. K is cut into up to 8 parts, as long as the CTAs fit in clusters: 120 on 132 SMs.
 // ANCHOR: is_small
 constexpr bool is_small(const Shape& shape, int sms) {
   constexpr int kMostParts = 8;
