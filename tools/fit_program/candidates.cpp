@@ -23,8 +23,6 @@ using gemm::FittedPlan;
 using gemm::Shape;
 using gemm::step_22::kTiles;
 
-constexpr double kSmallGflop = 10;
-
 /// Adds the `most` most promising of `from` that are not in `to`, at most two of a tile, and none that takes
 /// `within` times as long as the best of them.
 void add_best(std::vector<Candidate>& to, std::vector<Candidate> from, std::size_t most, double within) {
@@ -65,10 +63,8 @@ std::vector<Candidate> fit::candidates(const Shape& shape, const gemm::Card& car
       }
     }
   }
-  // The times of small launches are close together, and the model knows few of them.
-  const bool is_small = 2e-9 * shape.m * shape.n * shape.k < kSmallGflop;
   std::vector<Candidate> chosen;
-  add_best(chosen, all, is_small ? 30 : 15, is_small ? 1.5 : 1.2);
+  add_best(chosen, all, 15, 1.2);
   const double best = chosen.front().us;
   for (auto* const some : {&one_sided, &two_sided, &split}) {
     std::erase_if(*some, [best](const Candidate& candidate) { return candidate.us > 1.2 * best; });
@@ -84,44 +80,18 @@ std::string fit::to_line(const Candidate& candidate) {
                      plan.parts);
 }
 
-namespace {
-
-/// Log-uniform numbers, the same ones for the same seed.
-class LogUniform {
- public:
-  explicit LogUniform(std::uint64_t seed) : random_(seed) {}
-  double operator()(double low, double high) {
-    const double share = static_cast<double>(random_()) / static_cast<double>(std::mt19937_64::max());
-    return low * std::pow(high / low, share);
-  }
-  int multiple_of_64(double low, double high) { return static_cast<int>((*this)(low, high) / 64) * 64; }
-
- private:
-  std::mt19937_64 random_;
-};
-
-}  // namespace
-
 std::vector<Shape> fit::weight_shapes(int count, std::uint64_t seed) {
-  LogUniform draw(seed);
+  std::mt19937_64 random(seed);
+  const auto log_uniform = [&random](double low, double high) {
+    const double share = static_cast<double>(random()) / static_cast<double>(std::mt19937_64::max());
+    return low * std::pow(high / low, share);
+  };
   std::vector<Shape> shapes;
   for (int i = 0; i < count; ++i) {
-    const int m = static_cast<int>(draw(16, 256));
-    const int n = draw.multiple_of_64(2048, 49152);
-    const int k = draw.multiple_of_64(512, 16384);
+    const int m = static_cast<int>(log_uniform(16, 256));
+    const int n = static_cast<int>(log_uniform(2048, 49152) / 64) * 64;
+    const int k = static_cast<int>(log_uniform(512, 16384) / 64) * 64;
     shapes.push_back({m, n, k});
-  }
-  return shapes;
-}
-
-std::vector<Shape> fit::small_shapes(int count, std::uint64_t seed) {
-  LogUniform draw(seed);
-  std::vector<Shape> shapes;
-  while (shapes.size() < static_cast<std::size_t>(count)) {
-    const int m = draw.multiple_of_64(64, 16448);
-    const int n = draw.multiple_of_64(64, 16448);
-    const int k = draw.multiple_of_64(64, 16448);
-    if (2e-9 * m * n * k < kSmallGflop) shapes.push_back({m, n, k});
   }
   return shapes;
 }

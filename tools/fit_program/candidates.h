@@ -30,7 +30,4 @@ std::string to_line(const Candidate& candidate);
 /// from 2048 to 49152 and K from 512 to 16384, all log-uniform.
 std::vector<gemm::Shape> weight_shapes(int count, std::uint64_t seed);
 
-/// `count` shapes of less than 10 GFLOP whose sizes are multiples of 64 from 64 to 16384, log-uniform.
-std::vector<gemm::Shape> small_shapes(int count, std::uint64_t seed);
-
 }  // namespace fit

@@ -33,7 +33,6 @@ struct Options {
   int most_rows = 0;
   double least_gflop = 0;
   bool weights = false;
-  bool small = false;
   int rounds = 6;
 };
 
@@ -41,7 +40,6 @@ struct Options {
 std::vector<Shape> shapes_of(const Options& options) {
   constexpr int kMostShapes = 20000;  // of which those asked for are picked
   if (options.weights) return fit::weight_shapes(options.shapes, options.seed);
-  if (options.small) return fit::small_shapes(options.shapes, options.seed);
   std::vector<Shape> shapes = harness::population_shapes(kMostShapes, options.seed);
   std::erase_if(shapes, [&options](const Shape& shape) {
     return (options.most_rows > 0 && std::min(shape.m, shape.n) > options.most_rows) ||
@@ -94,20 +92,14 @@ int main(int argc, char** argv) {
   auto* const weights = app.add_flag("--weights", options.weights,
                                      "Instead of the population, draw shapes with few rows and a layer of "
                                      "weights: M from 16 to 256, N up to 49152 and K up to 16384");
-  auto* const small = app.add_flag("--small", options.small,
-                                   "Instead of the population, draw shapes below 10 GFLOP whose sizes are "
-                                   "multiples of 64");
-  small->excludes(weights);
   app.add_option("--most-rows", options.most_rows,
                  "Only time shapes whose M or N is at most this; 0 means all")
       ->capture_default_str()
       ->excludes(weights)
-      ->excludes(small)
       ->check(CLI::Range(0, 16384));
   app.add_option("--least-gflop", options.least_gflop, "Only time shapes with at least this much work")
       ->capture_default_str()
       ->excludes(weights)
-      ->excludes(small)
       ->check(CLI::Range(0.0, 3000.0));
   app.add_option("--rounds", options.rounds, "Number of launches of each plan")
       ->capture_default_str()
