@@ -26,10 +26,11 @@ REFUSED = {
     "tools/run 61 4096 --variant copy_engine --piece 1MiB,4MiB,16MiB": "too much for the emulator",
     "tools/run 61 8192 --variant sms --ctas 4,8,16": "too much for the emulator",
     "tools/run 61 4096 --check --relaunch 1000 --delay 50": "--delay is for GPUs",
-    "tools/run 61 --variant all --time": "--time needs GPUs",
 }
 # Others change the tree, take long, or need what not every machine has: their --help must know the flags.
 TYPED = {"compare", "play", "run", "sweep"}
+# Steps whose times are those of several GPUs.
+OF_SEVERAL_GPUS = {"60", "61"}
 # Arguments with which a program needs no GPU.
 ANYWHERE = {"--budget", "--check", "--counters", "--help", "--list", "--inject-faults"}
 # What a prediction refuses, because nothing runs: the flag, and how many words belong to it.
@@ -143,8 +144,8 @@ def instead(command):
         return "help", shlex.join(words)
     if PLACEHOLDER.search(command):
         return "help", shlex.join([words[0], "--help"])
-    if {"--groups", "--time"} <= set(words):
-        return "help", shlex.join(words)  # a prediction knows no groups
+    if "--time" in words and ("--groups" in words or words[1] in OF_SEVERAL_GPUS):
+        return "help", shlex.join(words)  # a prediction knows no groups, and no second GPU
     if tool == "compare" and not ANYWHERE & set(words) or {"--time", "--autotune"} & set(words):
         if "--budget" not in words:
             return "predict", tuple(map(shlex.join, as_prediction(words)))
