@@ -158,7 +158,7 @@ TEST_CASE("a strided batch, of products on each side of a tile, beside each othe
           "[device]") {
   if (skip_where_step_cannot_run()) return;
   const gemm::Variant& variant = harness::find_variant(step_under_test(), "strided");
-  for (const int rows : {1, 64, 127, 129}) {
+  for (const int rows : {1, 64, 127, 128, 129}) {
     for (const int batch : {1, 2, 5}) {
       for (const int between : {0, 3}) {
         const int m = batch * rows + (batch - 1) * between;
