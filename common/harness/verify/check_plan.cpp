@@ -26,7 +26,7 @@ constexpr int kSharedTiles = 2;  // for kSharingCtas CTAs: ranges of 2/5 of a ti
 constexpr int kSharingCtas = 5;  // begins and ends inside the second tile
 constexpr int kSmsOfParts = 8;   // for the largest cluster whose CTAs share the K of a tile
 constexpr int kFewMaskedGroups = 3;
-constexpr std::size_t kManyMaskedCases = 3;
+constexpr std::size_t kCasesOfManyGroups = 3;
 constexpr std::size_t kRelaunchedCases = 2;  // with other counts
 constexpr int kMoreThanLanes = 35;           // k-tiles
 constexpr int kSummedTiles = 70;             // whose partials a thread does not read all at once
@@ -306,7 +306,7 @@ void use_groups(const gemm::Step& step, const gemm::Variant& variant, std::vecto
       // Of few groups one is full, and that is a tile and a half; of many each has a few rows. Later cases
       // are there for their shapes, and have one group.
       const bool few = i == 0;
-      const int count = few ? kFewMaskedGroups : i < kManyMaskedCases ? groups : 1;
+      const int count = few ? kFewMaskedGroups : i < kCasesOfManyGroups ? groups : 1;
       one.capacity = few ? variant.tile.m * 3 / 2 : std::max(1, one.shape.m / count);
       one.shape.m = one.capacity * count;
       std::vector<std::int64_t> sizes =
@@ -319,13 +319,13 @@ void use_groups(const gemm::Step& step, const gemm::Variant& variant, std::vecto
                             k_tiles_of(variant, one.shape));
       continue;
     }
+    // The products of a strided batch have as many rows each. Later cases are there for their shapes, and are
+    // one product.
     const bool strided = variant.groups == gemm::GroupForm::kStrided;
-    if (strided) {  // as many rows in each
-      const int rows = gemm::ceil_div(one.shape.m, groups);
-      one.shape.m = groups * rows + (groups - 1) * guard_rows;
-    }
-    const int guards = (groups - 1) * guard_rows < one.shape.m ? guard_rows : 0;
-    one.groups = place_groups(draw_groups(groups, one.shape.m - (groups - 1) * guards,
+    const int count = strided && i >= kCasesOfManyGroups ? 1 : groups;
+    if (strided) one.shape.m = count * gemm::ceil_div(one.shape.m, count) + (count - 1) * guard_rows;
+    const int guards = (count - 1) * guard_rows < one.shape.m ? guard_rows : 0;
+    one.groups = place_groups(draw_groups(count, one.shape.m - (count - 1) * guards,
                                           strided ? GroupSizes::kEqual : distribution, i + 1),
                               guards, one.shape.m);
     if (variant.takes_placed_groups() && guards > 0) {

@@ -186,13 +186,10 @@ TEST_CASE("its check plan: what a shape with odd edges has not", "[emulator]") {
       return std::any_of(cases.begin(), cases.end(),
                          [&](const CheckCase& one) { return wanted(one.shape, facts_of(variant, one)); });
     };
-    // M is that of all products of a strided batch; a test of step 52 has products of whole tiles, and of one
-    // row more.
-    const bool strided = variant.groups == gemm::GroupForm::kStrided;
-    CHECK((strided || has([&](const gemm::Shape& shape, const CheckFacts& facts) {
-             return shape.m % tile.m == 0 && shape.n % tile.n == 0 && shape.k % tile.k == 0 &&
-                    facts.tiles() > 1 && facts.k_tiles == 2;
-           })));
+    CHECK(has([&](const gemm::Shape& shape, const CheckFacts& facts) {
+      return shape.m % tile.m == 0 && shape.n % tile.n == 0 && shape.k % tile.k == 0 && facts.tiles() > 1 &&
+             facts.k_tiles == 2;
+    }));
     CHECK(has([](const gemm::Shape&, const CheckFacts& facts) { return facts.tiles() == 1; }));
     CHECK(has([](const gemm::Shape&, const CheckFacts& facts) { return facts.k_tiles > 32; }));
     if (variant.stages > 2) {
@@ -208,10 +205,10 @@ TEST_CASE("its check plan: what a shape with odd edges has not", "[emulator]") {
       CHECK(has([](const gemm::Shape& shape, const CheckFacts&) { return shape.k % 8 == 4; }));
     const gemm::Shape least = gemm::fitting_shape(
         variant, {step.contract.m_multiple, step.contract.n_multiple, step.contract.k_multiple});
-    CHECK((strided || has([&](const gemm::Shape& shape, const CheckFacts& facts) {
-             return facts.tiles() > 1 && shape.m % tile.m == least.m % tile.m &&
-                    shape.n % tile.n == least.n % tile.n;
-           })));
+    CHECK(has([&](const gemm::Shape& shape, const CheckFacts& facts) {
+      return facts.tiles() > 1 && shape.m % tile.m == least.m % tile.m &&
+             shape.n % tile.n == least.n % tile.n;
+    }));
   });
 }
 
