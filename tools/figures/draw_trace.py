@@ -68,23 +68,26 @@ RECORDED = {
     "43.base": ("128x256_in_phase", "256x256x1024", 1, 1), "43": ("128x256", "256x256x1024", 1, 1),
     "44.base": ("128x256", "256x256x1024", 1, 1), "44": ("128x256", "256x256x1024", 1, 1),
     "45.base": ("rs", "512x512x512", 4, 1), "45": ("int4_256", "512x512x512", 4, 1),
+    "46.base": ("128x256", "256x256x1024", 1, 1), "46": ("128x256_whole", "256x256x1024", 1, 1),
     "30.base": ("128x192_group16", "256x768x512", 2, 1), "30": ("shared_buffers", "256x768x512", 2, 1),
     "31.base": ("plain", "256x768x512", 2, 1), "31": ("bias_gelu", "256x768x512", 2, 1),
     "32.base": ("plain", "256x768x512", 2, 1), "32": ("residual", "256x768x512", 2, 1),
     "33.base": ("plain", "256x384x512", 1, 1), "33": ("column_sums", "256x384x512", 1, 1),
     "52.base": ("128x256_group16", "512x512x512", 4, 1), "52": ("speculation", "512x512x512", 4, 1),
     "53.base": ("whole_tiles", "768x512x512", 4, 1), "53": ("halves", "768x512x512", 4, 1),
-    "54.base": ("speculation", "512x512x512", 4, 1), "54": ("three_maps", "512x512x512", 4, 1)}
+    "54.base": ("speculation", "512x512x512", 4, 1), "54": ("three_maps", "512x512x512", 4, 1),
+    "55.base": ("128x256_whole", "512x512x1024", 4, 1), "55": ("contiguous", "512x512x1024", 4, 1)}
 # The groups of rows of those that have some.
 GROUPS = {"52": "200,312", "53.base": "192,40,192,60/192", "53": "192,40,192,60/192", "54.base": "200,40,272",
-          "54": "200,40,272@1"}
+          "54": "200,40,272@1", "55": "200,312"}
 CTAS = 8
 # The step of NN.base where it is not the one before.
 BASES = {"11.base": "10", "12.base": "11", "13.base": "12", "14.base": "13", "17.base": "16", "19.base": "18", "20.base": "19",
          "21.base": "20", "22.base": "21", "30.base": "17", "31.base": "31", "32.base": "32", "33.base": "33", "18.data_parallel": "18",
          "70.base": "09", "71.base": "70", "72.base": "71", "74.base": "73", "76.base": "73", "77.base": "73", "74.plain": "74", "74.store": "74",
          "75.store": "75", "78.plain": "78", "78.quantised": "78", "40.base": "15", "41.base": "40", "42.base": "15",
-         "43.base": "43", "44.base": "43", "45.base": "41", "52.base": "15", "53.base": "53", "54.base": "52"}
+         "43.base": "43", "44.base": "43", "45.base": "41", "46.base": "44", "52.base": "15", "53.base": "53", "54.base": "52",
+         "55.base": "46"}
 # NN.svg: the traces that it shows from top to bottom, and what to see in it. {0}, {1}: how a trace compares, see facts().
 FIGURES = {
     "05": (["05"], "The loads of a k-tile are in flight while the one before is multiplied. What is left between two multiplications "
@@ -125,6 +128,10 @@ FIGURES = {
            "tiles in which it has no rows, and their copies are shorter. In the model that takes {change}."),
     "54": (["54.base", "54"], "Groups of 200, 40 and 272 rows: above in one A, below anywhere, with maps of their own. The first maps are made before the "
            "first copy; later ones are made while tiles are multiplied. TMA stores every tile. Step 54 takes {change}."),
+    "46": (["46.base", "46"], "Step 44 above, step 46 below. Each part is issued directly after a promotion, and the next tile's first part before the "
+           "store. The model has no time for arithmetic, so only the latter shows: step 46 takes {change}."),
+    "55": (["55.base", "55"], "Above one problem of 512 rows, below two groups of 200 and 312, which have five rows of tiles in place of four. The producer "
+           "searches while the ring is full. Step 55 takes {change}."),
     "71": (["71.base", "71"], "The copies run ahead as far as the ring has stages and follow each other without a gap. At an H200's bytes per clock, "
            "they take longer than the multiplications. The first copy and the epilogue are still bare. Step 71 takes {change}."),
     "72": (["72.base", "72"], "The loader fills the ring for the next tile while the warps store this one. The tensor cores still wait for the "
@@ -203,7 +210,7 @@ PARITY_SHOWN = ("10", "11")              # and the parity of its phase
 TCGEN05_FASTER = 2  # than wgmma, by the documented rate (timeline_model.h)
 NARROW_TCGEN05 = {"77": (2, "fp8 "), "78": (4, "4-bit ")}  # than bf16
 FP8_FASTER = 2      # than bf16: a wgmma has twice the K in as many clocks
-FP8_STEPS = ("42", "43", "44")  # whose traces are of e4m3
+FP8_STEPS = ("42", "43", "44", "46", "55")  # whose traces are of e4m3
 LEFT, WIDTH, ROW, LANE = 166, 860, 26, 13
 TOP = 96  # of the first panel: behind the caption and the legend
 

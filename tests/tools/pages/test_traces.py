@@ -183,7 +183,7 @@ class Comparisons(TimelineTest):
                     says = f"{12.5 * share:.0f} % of the 4-bit tcgen05 rate"
                 elif step >= "70":
                     says = f"{50 * share:.0f} % of the tcgen05 rate"
-                elif step[:2] in ("42", "43", "44"):
+                elif step[:2] in ("42", "43", "44", "46", "55"):
                     says = f"{50 * share:.0f} % of the fp8 wgmma rate"
                 else:
                     says = f"{100 * share:.0f} % of the wgmma rate"
