@@ -10,7 +10,7 @@ from populations import HISTORY, SUMMARY, WORST, bounds, history, population, su
 from program import UserError
 from records import ROOT, default_shape, find_shape, kind_of, load, load_record, nearest, paired, relative, selected
 
-OPTIONS = {"shape", "mode", "digits", "k"}
+OPTIONS = {"shape", "mode", "digits", "k", "at", "others"}
 DIVISIBILITY = {"odd8": lambda k: k % 16 == 8, "64": lambda k: k % 64 == 0}  # shapes of a race over random ones, by K
 COUNTERS = {"to_sm_bytes": 2**20, "l2_read_bytes": 2**20, "dram_read_bytes": 2**20, "l2_hit_percent": 1,
             "l2_read_requests": 1e6, "l2_write_requests": 1e6, "tensor_percent": 1, "clock_mhz": 1}  # what a counter is divided by
@@ -104,6 +104,17 @@ def of_history(name, word, value, digits):
     return of_distribution({what: line[f"{word}_{what}"] for what in SUMMARY}, value, digits)
 
 
+def words_of_shapes(record, word, options):
+    """[(shape, contestant's word)]: all shapes, or those of at=MxNxK,MxNxK; with others=OTHER all, and OTHER's word at the rest."""
+    if "at" not in options:
+        if "others" in options:
+            raise UserError("others= says who stands at the shapes that at= leaves out: name those.")
+        return [(shape, word) for shape in record["shapes"]]
+    named = [find_shape(record, one) for one in options["at"].split(",")]
+    at_them = [(shape, word) for shape in record["shapes"] if shape in named]
+    return at_them + [(shape, options["others"]) for shape in record["shapes"] if "others" in options and shape not in named]
+
+
 OPERATORS = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv, ast.Pow: operator.pow,
              ast.USub: operator.neg, ast.UAdd: operator.pos}
 FUNCTIONS = {"min": min, "max": max, "ceil": math.ceil, "floor": math.floor, "round": round}
@@ -183,6 +194,8 @@ def make_number(specification, old, document):
             raise UserError(f"k={options['k']} picks no shapes; {nearest(options['k'], list(DIVISIBILITY))}")
         record = {**record, "shapes": [shape for shape in record["shapes"] if DIVISIBILITY[options["k"]](shape["k"])]}
         return of_distribution(summary(population(record)[word], WORST[word]), value, digits)
+    if {"at", "others"} & set(options) and value not in ("geometric_mean", "worst"):
+        raise UserError("at= and others= go with geometric_mean and worst.")
     kind = kind_of(record)
     if kind == "suite" and word != "bound" and value in ("geometric_mean", "worst"):
         found = [one for one in record["summary"] if selected({**one, "kind": "step"}, [word])]
@@ -196,7 +209,7 @@ def make_number(specification, old, document):
         if word in WORST:
             return of_distribution(summary(population(record)[word], WORST[word]), value, digits)
         if value in ("geometric_mean", "worst") and "shape" not in options:  # over all shapes of the record
-            ratios = [only(shape["contestants"], word, relative(path))["to_cublaslt"]["median"] for shape in record["shapes"]]
+            ratios = [only(shape["contestants"], one, relative(path))["to_cublaslt"]["median"] for shape, one in words_of_shapes(record, word, options)]
             return of_distribution(summary(ratios), value, digits)
         kind, _, other = value.partition("=")
         if kind == "mean_times" and other:  # geometric mean over all shapes
