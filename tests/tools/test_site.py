@@ -147,6 +147,10 @@ class Content(SiteTest):
         for words, place in (("expect-tx", "docs/mbarriers.html"), ("EVT", "docs/from-here.html")):
             self.assertIn(place, {item["location"].split("#")[0] for item in index if words in item["title"] + item["text"]})
         self.assertEqual([item["location"] for item in index if "/exercises/" in item["location"] or ".cuh" in item["location"]], [])
+        anchors = {page: References(read(page)).anchors for page in {item["location"].split("#")[0] for item in index}}
+        self.assertEqual([place for place in (item["location"] for item in index) if "#" in place and place.split("#")[1] not in anchors[place.split("#")[0]]], [])
+        self.assertIn(("docs/glossary.html#term-wave", "wave"), [(item["location"], item["title"]) for item in index])
+        self.assertEqual([item["location"] for item in index if re.search("<t[rdh]|flowchart LR|&quot;|all steps", item["text"])], [])
         self.assertEqual(json.loads(read("search.js").removeprefix("var __index = ").rstrip(";\n")), json.loads(read("search.json")))
 
     def test_the_readers_way(self):
@@ -239,15 +243,20 @@ class InChromium(BrowserTest):
     PLACES = ("index.html", "docs/start.html", "steps/11_mbarrier_ring/index.html", "steps/11_mbarrier_ring/kernel.cuh.html", "docs/results.html",
               "steps/08_wgmma/sass.txt.html", "reports/hang.html", "reports/race.html")
 
+    ROOTS = "[...document.body.children].filter(one => one.shadowRoot).map(one => one.shadowRoot)"
+
     def found(self, words):
         """Where the first results of the search lead."""
-        roots = "[...document.body.children].filter(one => one.shadowRoot).map(one => one.shadowRoot)"
         for _ in range(10):  # the button does nothing until the index has come
             self.browser.value("document.querySelector('.md-search__button').click()")
-            if self.browser.wait_for(f"{roots}.some(one => one.querySelector('dialog[open] input'))", seconds=2):
+            if self.browser.wait_for(f"{self.ROOTS}.some(one => one.querySelector('dialog[open] input'))", seconds=2):
                 break
         self.browser.call("Input.insertText", text=words)
-        return self.browser.wait_for(f"{roots}.flatMap(one => [...one.querySelectorAll('a[href]')].map(link => link.href)).join(' ')")
+        return self.browser.wait_for(f"{self.ROOTS}.flatMap(one => [...one.querySelectorAll('a[href]')].map(link => link.href)).join(' ')")
+
+    def shown(self):
+        """What the first three results say, of whose excerpts three lines can be seen."""
+        return self.browser.value(f"{self.ROOTS}.flatMap(one => [...one.querySelectorAll('a[href] .p')].slice(0, 3).map(one => one.textContent.slice(0, 280))).join(' | ')")
 
     def test_pages_load_in_silence_and_fit(self):
         for root in self.roots:
@@ -303,12 +312,23 @@ class InChromium(BrowserTest):
                              ("how many registers does the producer give up", "docs/roles-and-registers.html"),
                              ("tensor memory", "docs/cheat-sheets/blackwell-beside-hopper.html#tensor-memory"),
                              ("consumer starts with wrong phase", "docs/mbarriers.html#what-a-wrong-first-phase-does"),
-                             ("what does multicast save", "docs/clusters.html#what-multicast-saves"), ("cost of a cluster", "docs/clusters.html#what-multicast-saves")):
+                             ("what does multicast save", "docs/clusters.html#what-multicast-saves"), ("cost of a cluster", "docs/clusters.html#what-multicast-saves"),
+                             ("GELU fused", "steps/31_visitors/index.html#the-"), ("what is a wave", "docs/glossary.html#term-wave"),
+                             ("nvfp4 scale layout", "steps/78_nvfp4/index.html#where-an-element-and-a-scale-lie"), ("hide launch latency", "steps/51_dependent_launch/"),
+                             ("transpose operand B", "steps/40_layouts/index.html"), ("deadlok in stream-k", "steps/18_stream_k/index.html#why-there-is-no-deadlock")):
             with self.subTest(words=words):
                 self.browser.open(f"{self.roots[0]}/docs/start.html")
                 links = self.found(words).split()
                 self.assertIn(place, " ".join(links[:3]))
                 self.assertNotIn("retired-words", " ".join(links))
+
+    def test_an_excerpt_begins_with_the_answer(self):
+        for words, answer in (("expect tx too small", "too few bytes are expected"), ("why power of zeros", "Zeros flip no bits"), ("what is a wave", "The CTAs that the GPU runs at one time"),
+                              ("results differ between runs", "two runs gave results with different bits"), ("transpose operand B", "tnspA and tnspB")):
+            with self.subTest(words=words):
+                self.browser.open(f"{self.roots[0]}/docs/start.html")
+                self.found(words)
+                self.assertIn(answer, self.shown())
 
     def test_the_index_is_fetched_when_the_search_is_opened(self):
         fetched = "performance.getEntriesByType('resource').filter(one => one.name.endsWith('search.json')).length"

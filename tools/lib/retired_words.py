@@ -41,7 +41,7 @@ ALLOWED = [
     (r"CHANGELOG\.md", "coinages", "it says what was renamed"),
     (r"docs/results/\w+\.json", "coinages", "a record keeps what the program said when it was made"),
     (r"tests/tools/test_records\.py", "coinages", "tools/records renames the variants of old records"),
-    (r"(tools/site_pages/search_order\.js|tests/tools/test_site\.py)", "announce", "the search knows it"),
+    (r"(tools/site_pages/search\.js|tests/tools/test_site\.py)", "announce", "the search knows it"),
     (r"common/harness/cli/", "--mutants", "refuses the old spelling by a sentence that names the new one"),
     (r"tests/(CMakeLists\.txt|host/|tools/)", "--mutants", "tests of that refusal"),
 ]

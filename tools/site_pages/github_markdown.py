@@ -128,6 +128,13 @@ def name_headings(tokens):
     return root["children"]
 
 
+def name_terms(tokens):
+    """Gives the rows of the glossary anchors."""
+    for row, cell in zip(tokens, tokens[2:]):
+        if row.type == "tr_open" and cell.type == "inline" and cell.content.startswith("**"):
+            row.attrs["id"] = f"term-{re.sub(r'[^a-z0-9]+', '-', text_of(cell).lower()).strip('-')}"
+
+
 def render(page, text):
     """The page's HTML, and its table of contents."""
     tokens = MARKDOWN.parse(text)
@@ -136,6 +143,8 @@ def render(page, text):
     report_examples.link(page, tokens)
     link_inline(page, tokens)
     contents = name_headings(tokens)
+    if page == "docs/glossary.md":
+        name_terms(tokens)
     return MARKDOWN.renderer.render(tokens, MARKDOWN.options, {}), contents
 
 
