@@ -53,7 +53,8 @@ its fastest one. VALUE is
   geometric_mean, worst             of the suite's summary; of a race over random shapes, too, with tenth and count, where
                                     CONTESTANT is speed, best, regret or off_sectors; bound: of the table of this name.
                                     Of such a race that is no record any more, from docs/results/populations.csv.
-                                    at=MxNxK,MxNxK: over these shapes only; others=OTHER: and OTHER at those left out
+                                    at=MxNxK,MxNxK: over these shapes only; others=OTHER: and OTHER at those
+                                    left out, or, without at=, where CONTESTANT did not run
   mean_times=OTHER                  geometric mean, over all shapes of the record, of how many times as fast as OTHER
 Options are shape=, mode= and digits= (after the point).
 

@@ -105,12 +105,14 @@ def of_history(name, word, value, digits):
 
 
 def words_of_shapes(record, word, options):
-    """[(shape, contestant's word)]: all shapes, or those of at=MxNxK,MxNxK; with others=OTHER all, and OTHER's word at the rest."""
-    if "at" not in options:
-        if "others" in options:
-            raise UserError("others= says who stands at the shapes that at= leaves out: name those.")
-        return [(shape, word) for shape in record["shapes"]]
-    named = [find_shape(record, one) for one in options["at"].split(",")]
+    """[(shape, contestant's word)]: all shapes, or those of at=MxNxK,MxNxK; with others=OTHER all, and OTHER's word at those that
+    at= leaves out, or where the contestant did not run."""
+    if "at" in options:
+        named = [find_shape(record, one) for one in options["at"].split(",")]
+    elif "others" in options:
+        named = [shape for shape in record["shapes"] if any(selected(one, [word]) for one in shape["contestants"])]
+    else:
+        named = record["shapes"]
     at_them = [(shape, word) for shape in record["shapes"] if shape in named]
     return at_them + [(shape, options["others"]) for shape in record["shapes"] if "others" in options and shape not in named]
 

@@ -62,6 +62,7 @@ struct Choice {
   std::string why;                       // a sentence or two
   double host_us = 0;                    // processor time that choosing took
   std::vector<std::string> promising{};  // it and the next ones that a model would take; empty: no model
+  std::string faster_step{};             // another step that is known to be faster at this shape, by its name
 };
 
 /// In which form a variant takes rows in groups.

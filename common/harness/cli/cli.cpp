@@ -104,6 +104,17 @@ std::vector<gemm::Shape> random_shapes(const Selection& selection, Options& opti
                                 : population_shapes(options.population, options.seed);
 }
 
+/// Behind the entry that is raced, each step that it says is faster at one of the shapes.
+void add_faster_steps(Selection& selection, const std::vector<const gemm::Step*>& steps) {
+  const gemm::Variant& chooser = *selection.entries.front().variant;
+  for (const gemm::Step* step : steps) {
+    if (std::any_of(selection.shapes.begin(), selection.shapes.end(), [&](const gemm::Shape& shape) {
+          return chooser.choose(shape).faster_step == step->name;
+        }))
+      selection.entries.push_back(select_variants(*step, "").front());
+  }
+}
+
 /// The steps that were named, each once; all of them when none was.
 std::vector<const gemm::Step*> steps_of(const Selection& selection,
                                         const std::vector<const gemm::Step*>& all) {
@@ -146,6 +157,7 @@ int run_comparison(int argc, char** argv, const std::vector<const gemm::Step*>& 
     if (options.population > 0) {
       if (selection.entries.empty()) selection.entries = {last_two(steps).back()};
       selection.shapes = random_shapes(selection, options, app);
+      add_faster_steps(selection, steps);
     }
     if (app.get_option("--suite")->count() > 0 && options.suite != kGrid) {
       if (options.suite.empty()) options.suite = "public";

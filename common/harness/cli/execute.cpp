@@ -368,7 +368,7 @@ int execute(const Selection& selection, Options options, const CLI::App& app) {
     return run_exploration(entries, shapes, options, app.get_option("--seconds")->count() > 0);
 
   if (options.population > 0) {  // every contestant is verified after its launches
-    time_population(entries.front(), shapes, options, device);
+    time_population(entries, shapes, options, device);
     return kExitOk;
   }
   nlohmann::json checks = nlohmann::json::array();

@@ -204,8 +204,9 @@ void time_suite(const std::vector<Entry>& entries, const Options& options, const
   std::fflush(stdout);
 }
 
-void time_population(const Entry& entry, const std::vector<gemm::Shape>& shapes, const Options& options,
-                     const DeviceInfo& device) {
+void time_population(const std::vector<Entry>& entries, const std::vector<gemm::Shape>& shapes,
+                     const Options& options, const DeviceInfo& device) {
+  const Entry& entry = entries.front();
   constexpr int kScreeningRounds = 3;
   constexpr double kScreeningIdleMs = 2;
   constexpr std::size_t kFinalists = 3;
@@ -255,6 +256,13 @@ void time_population(const Entry& entry, const std::vector<gemm::Shape>& shapes,
          [&entry](const gemm::Gemm& gemm) { return resolved(entry, gemm.shape).variant->prepare(gemm); }}};
     for (const std::string& name : names)
       finalists.push_back({step.name, name, ContestantKind::kStep, find_variant(step, name).prepare});
+    for (const Entry& other : entries) {
+      if (other.step->name == entry.variant->choose(shape).faster_step)
+        finalists.push_back({other.step->name, other.variant->name, ContestantKind::kStep,
+                             [&other](const gemm::Problem& problem) {
+                               return resolved(other, problem.shape).variant->prepare(problem);
+                             }});
+    }
     record.shapes.push_back(time_shape(shape, finalists, timing));
     clear_progress();
     ShapeRecord& raced = record.shapes.back();

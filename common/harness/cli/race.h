@@ -20,9 +20,10 @@ void time_suite(const std::vector<Entry>& entries, const Options& options, const
                 const nlohmann::json& checks);
 
 /// Random shapes in burst: of each a short screening of all of the step's variants, then the fastest few, the
-/// variant that chooses, and cuBLASLt. One record, with what it adds up to on the terminal.
-void time_population(const Entry& entry, const std::vector<gemm::Shape>& shapes, const Options& options,
-                     const DeviceInfo& device);
+/// variant that chooses, and cuBLASLt. One record, with what it adds up to on the terminal. The first entry
+/// is raced; the others are raced beside it where it says that they are faster (Choice::faster_step).
+void time_population(const std::vector<Entry>& entries, const std::vector<gemm::Shape>& shapes,
+                     const Options& options, const DeviceInfo& device);
 
 /// Races the variants of every step that chooses by shape, and remembers the fastest for each shape.
 void autotune(const std::vector<Entry>& entries, const std::vector<gemm::Shape>& shapes,

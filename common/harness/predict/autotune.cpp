@@ -93,7 +93,10 @@ ResolvedVariant resolve(const gemm::Step& step, const gemm::Variant& variant, co
       return {&*known, fmt::format("fastest when all were measured on {} ({:.1f} us, commit {})",
                                    choice->date.substr(0, 10), choice->median_us, choice->commit)};
   }
-  const gemm::Choice by_model = variant.choose(shape);
+  gemm::Choice by_model = variant.choose(shape);
+  if (!by_model.faster_step.empty())
+    by_model.why +=
+        fmt::format("; step {} is faster at a shape like this", by_model.faster_step.substr(0, 2));
   return {&find_variant(step, by_model.variant), by_model.why, by_model.host_us};
 }
 

@@ -119,12 +119,16 @@ PopulationSummary summarize_population(const Record& record, const std::string& 
   std::vector<double> regret;
   std::vector<double> off_sectors;
   std::vector<double> tuned;
+  std::vector<double> handed_over;
+  std::vector<double> handed_over_small;
   std::array<std::vector<double>, kWorkClasses.size() + 1> by_work;
   for (const ShapeRecord& shape : record.shapes) {
     const ContestantRecord* chosen = nullptr;
     const ContestantRecord* fastest = nullptr;
     const ContestantRecord* measured = nullptr;
+    const ContestantRecord* other_step = nullptr;
     for (const ContestantRecord& one : shape.contestants) {
+      if (one.name != step && one.kind == ContestantKind::kStep) other_step = &one;
       if (one.name != step) continue;
       if (one.variant == variant) chosen = &one;
       if (one.variant == shape.tuned) measured = &one;
@@ -140,11 +144,15 @@ PopulationSummary summarize_population(const Record& record, const std::string& 
     const double flop = 2.0 * shape.shape.m * shape.shape.n * shape.shape.k;
     const auto above = std::upper_bound(kWorkClasses.begin(), kWorkClasses.end(), flop);
     by_work[static_cast<std::size_t>(above - kWorkClasses.begin())].push_back(speed.back());
+    handed_over.push_back((other_step == nullptr ? chosen : other_step)->to_cublaslt.median);
+    if (flop < kWorkClasses[1]) handed_over_small.push_back(handed_over.back());
   }
   const auto of = [](const std::vector<double>& values) {
     return values.empty() ? Distribution{} : distribution(values);
   };
-  PopulationSummary summary{of(speed), of(best), of(regret), of(off_sectors), of(tuned), {}};
+  PopulationSummary summary{
+      of(speed), of(best), of(regret), of(off_sectors), of(tuned), of(handed_over), of(handed_over_small),
+      {}};
   std::transform(by_work.begin(), by_work.end(), summary.by_work.begin(), of);
   return summary;
 }
@@ -160,6 +168,8 @@ std::string human_table(const PopulationSummary& summary) {
     classes += row(name.c_str(), summary.by_work[i], false);
   }
   return row("speed / cuBLASLt best", summary.speed, false) + classes +
+         row("with other steps where faster", summary.handed_over, false) +
+         row("the same below 10 GFLOP", summary.handed_over_small, false) +
          row("where K or N is an odd multiple of 8", summary.off_sectors, false) +
          row("with --autotune", summary.tuned, false) + row("the best variant's", summary.best, false) +
          row("time / the best variant's", summary.regret, true) +

@@ -45,11 +45,13 @@ inline constexpr std::array<double, 4> kWorkClasses{1e9, 1e10, 1e11, 1e12};
 
 /// A step's variant that chooses by shape, over all shapes of a record that it and cuBLASLt ran.
 struct PopulationSummary {
-  Distribution speed;        // relative to cuBLASLt best
-  Distribution best;         // the same of the step's fastest variant
-  Distribution regret;       // time over that of the step's fastest variant
-  Distribution off_sectors;  // speed, where K or N is an odd multiple of 8
-  Distribution tuned;        // speed of the variant that --autotune would remember
+  Distribution speed;              // relative to cuBLASLt best
+  Distribution best;               // the same of the step's fastest variant
+  Distribution regret;             // time over that of the step's fastest variant
+  Distribution off_sectors;        // speed, where K or N is an odd multiple of 8
+  Distribution tuned;              // speed of the variant that --autotune would remember
+  Distribution handed_over;        // speed of another step where it ran, and of the choice elsewhere
+  Distribution handed_over_small;  // the same below 10 GFLOP
   std::array<Distribution, kWorkClasses.size() + 1> by_work;  // speed: below each bound, and above the last
 };
 PopulationSummary summarize_population(const Record& record, const std::string& step,

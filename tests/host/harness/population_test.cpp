@@ -121,6 +121,20 @@ TEST_CASE("population: the summary compares with cuBLASLt and with the step's fa
   CHECK(summarize_population(record, "21_other", "auto").speed.count == 0);
 }
 
+TEST_CASE("population: another step counts where it ran") {
+  Record record;
+  record.shapes = {raced({128, 128, 128}, 10, 8, 5), raced({4096, 4096, 4096}, 10, 12, 20)};
+  record.shapes[0].contestants.insert(record.shapes[0].contestants.begin() + 1,
+                                      contestant("23_small", "auto", 4));
+  derive(record.shapes[0]);
+  const PopulationSummary summary = summarize_population(record, "22_peak", "auto");
+  CHECK(std::abs(summary.speed.geometric_mean - 1) < 1e-9);  // 0.5, 2
+  CHECK(std::abs(summary.handed_over.lowest - 1.25) < 1e-9);
+  CHECK(summary.handed_over.count == 2);
+  CHECK(summary.handed_over_small.count == 1);
+  CHECK(contains(human_table(summary), "the same below 10 GFLOP"));
+}
+
 TEST_CASE("population: what --autotune would remember is a row of its own, whoever ran it") {
   Record record;
   record.shapes = {raced({1000, 1000, 500}, 10, 8, 5), raced({1000, 1000, 50000}, 10, 8, 20)};
