@@ -291,10 +291,15 @@ std::string departure_text(const Gang& gang, const Departure& departure) {
         ". The condition for an arrival (a branch, a number of items) must be true whenever a thread waits "
         "for it";
   if (departure.here.empty()) return fmt::format("{}. In {}, none has so far: {}", usual, phase, now);
-  return fmt::format("{}. In {}, {} {} arrived, and {} not: {}", usual, phase,
+  const bool partly =
+      std::any_of(departure.missing.begin(), departure.missing.end(), [&](const PhaseParty& party) {
+        return std::any_of(departure.here.begin(), departure.here.end(),
+                           [&](const PhaseParty& other) { return other.is_same_warp(party); });
+      });
+  return fmt::format("{}. In {}, {} {} arrived, and {} {} not{}: {}", usual, phase,
                      who_arrives(departure.here, home), departure.here.size() == 1 ? "has" : "have",
-                     names_of(departure.missing, home) + (departure.missing.size() == 1 ? " has" : " have"),
-                     now);
+                     names_of(departure.missing, home), departure.missing.size() == 1 ? "has" : "have",
+                     partly ? " as often" : "", now);
 }
 
 }  // namespace
@@ -414,7 +419,14 @@ void explain_departures(Report& report, const Gang& gang, bool known) {
   }
   if (all.size() > kMost) all.resize(kMost);
   for (const Departure& one : all) report.line("ledger", departure_text(gang, one));
-  if (known || all.empty() || all.front().bytes || (all.size() > 1 && !all.front().partial)) return;
+  if (known || all.empty() || all.front().bytes) return;
+  // Whoever waits at an mbarrier is late because of somebody else.
+  const MbarrierArray waited = waited_for(gang);
+  const bool is_late = std::any_of(waited.begin(), waited.end(), [&](const Mbarrier* barrier) {
+    return std::any_of(all.front().missing.begin(), all.front().missing.end(),
+                       [&](const PhaseParty& party) { return waits_for(party, *barrier); });
+  });
+  if (is_late && !all.front().partial) return;
   report.missing("the arrival of {} at {}", names_of(all.front().missing, *all.front().barrier->cta),
                  name_mbarrier(*all.front().barrier));
 }
