@@ -377,10 +377,8 @@ std::optional<UsualPhase> usual_phase(const Mbarrier& barrier, bool latest) {
     return std::nullopt;
   Common before;
   before.add(known->second);
-  UsualPhase usual = made(before, *moved(*before.parties, 0, barrier.cta->key),
-                          "in every phase of " + name_mbarrier(barrier) + " in launches that finished");
-  usual.finished = true;
-  return usual;
+  return made(before, *moved(*before.parties, 0, barrier.cta->key),
+              "in every phase of " + name_mbarrier(barrier) + " in launches that finished");
 }
 
 std::string whereabouts(const Gang& gang, const PhaseParties& parties, const Cta& home) {

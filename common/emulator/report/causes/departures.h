@@ -24,7 +24,6 @@ struct UsualPhase {
   PhaseParties parties;
   std::string phases;       // "in all 14 completed phases of the 4 mbarriers empty[]"
   std::uint64_t bytes = 0;  // expected in each, or 0 where that differs
-  bool finished = false;    // phases of launches that came to their end
 };
 /// `latest`: the latest completed phase is left out, as it is the one to compare with them.
 std::optional<UsualPhase> usual_phase(const Mbarrier& barrier, bool latest = false);
