@@ -229,7 +229,7 @@ bool may_take_turns(const Gang& gang, const PhaseParties& usual) {
     if (cta == nullptr) continue;
     // In a large CTA one warp may arrive for its warpgroup.
     const std::size_t together = cta->threads.size() > kWarpgroupSize ? kWarpgroupSize : kWarpSize;
-    const auto group_of = [&](const PhaseParty& one) { return one.warp * kWarpSize / together; };
+    const auto group_of = [&](const PhaseParty& one) { return std::size_t{one.warp} * kWarpSize / together; };
     const std::set<std::string> own = waited_there(*cta, group_of(party) * together, together);
     for (std::size_t group = 0; group * together < cta->threads.size() && !own.empty(); ++group) {
       const bool arrives = std::any_of(usual.begin(), usual.end(), [&](const PhaseParty& other) {
