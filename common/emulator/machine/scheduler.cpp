@@ -14,6 +14,7 @@
 #include "emulator/machine/watchdog.h"
 #include "emulator/memory/remote_accesses.h"
 #include "emulator/report/causes/byte_counts.h"
+#include "emulator/report/causes/departures.h"
 #include "emulator/report/causes/meetings.h"
 #include "emulator/report/causes/missing_arrivals.h"
 #include "emulator/report/causes/never_arrived.h"
@@ -345,7 +346,7 @@ std::unique_ptr<Failure> Gang::run() {
   }
   if (explore::searching()) explore::current().end_gang();
   if (grid.options.counters) finish_counters(*this);
-  if (!failure_ && !exception_ && !stopped_) remember_arrivers(*this);
+  if (!failure_ && !exception_ && !stopped_) remember_phases(*this);
   context = Context{};
   if (exception_) std::rethrow_exception(exception_);
   return std::move(failure_);
@@ -654,15 +655,15 @@ void Gang::stuck() {
   if (at_object && !known && !own_rule) known = explain_lanes_apart(report, *this);
   if (at_object && !known) {
     const bool bytes = explain_missing_bytes(report, *this);
-    const bool arrivals = !own_rule && explain_missing_arrivals(report, *this);
-    if (!bytes && !arrivals && !own_rule)
-      static_cast<void>(explain_parity_off(report, *this) || explain_wrong_item(report, *this) ||
-                        explain_taken_twice(report, *this) || explain_waits_for_itself(report, *this) ||
-                        explain_commit_elsewhere(report, *this) || explain_first_phase_over(report, *this) ||
-                        explain_told_too_often(report, *this) || explain_never_enough(report, *this) ||
-                        explain_never_arrived(report, *this) || explain_arrivers_elsewhere(report, *this) ||
-                        explain_unclaimed(report, *this) || explain_handed_back_out_of_order(report, *this));
+    known = (!own_rule && explain_missing_arrivals(report, *this)) || bytes || own_rule ||
+            explain_parity_off(report, *this) || explain_wrong_item(report, *this) ||
+            explain_taken_twice(report, *this) || explain_waits_for_itself(report, *this) ||
+            explain_commit_elsewhere(report, *this) || explain_first_phase_over(report, *this) ||
+            explain_told_too_often(report, *this) || explain_never_enough(report, *this) ||
+            explain_never_arrived(report, *this) || explain_arrivers_elsewhere(report, *this) ||
+            explain_unclaimed(report, *this) || explain_handed_back_out_of_order(report, *this);
   }
+  if (at_object && !own_rule) explain_departures(report, *this, known);
   for (const auto& cta : ctas) {
     if (std::none_of(cta->threads.begin(), cta->threads.end(),
                      [](const Thread& thread) { return thread.state == ThreadState::kWaiting; })) {

@@ -13,6 +13,7 @@
 #include "emulator/ledger/ledger.h"
 #include "emulator/machine/watchdog.h"
 #include "emulator/report/causes/barriers.h"
+#include "emulator/report/causes/departures.h"
 #include "emulator/report/causes/overwrites.h"
 #include "emulator/report/counters.h"
 #include "emulator/report/course_rules.h"
@@ -248,6 +249,7 @@ void advance(Mbarrier& barrier, Where where) {
   barrier.completed.sequential_past.join(barrier.arriving.sequential_past);
   barrier.completed.sequential_seen.join(barrier.arriving.sequential_seen);
   barrier.arriving = {};
+  barrier.history.add(parties_of(barrier.events), barrier.expected);
   ++barrier.phase;
   barrier.pending = barrier.count;
   barrier.expected = 0;
@@ -283,6 +285,7 @@ void expect(const char* what, Mbarrier& barrier, std::uint32_t bytes, Where wher
   report.line("state", describe_mbarrier(barrier));
   report.line("arrival", "{} by {}", where.text(), name_thread(thread));
   report.block("this phase:\n" + events_text(barrier));
+  explain_odd_arrival(report, barrier, thread, where);
   const auto partner =
       std::find_if(barrier.events.begin(), barrier.events.end(), [&](const Mbarrier::Event& event) {
         return barrier.count < kWarpSize && one_warp_one_place(thread, where, event.stamp, event.where);

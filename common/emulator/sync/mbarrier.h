@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "emulator/async/async_memory.h"
+#include "emulator/ledger/phases.h"
 #include "emulator/machine/machine.h"
 
 namespace emulator {
@@ -83,6 +84,7 @@ struct Mbarrier {
   Run longest;                         // that has ended more than one phase
   std::vector<Event> events;           // of this phase
   std::vector<Event> previous_events;  // of the one before
+  PhaseHistory history;                // of all that are completed
   std::uint64_t expected = 0;          // bytes, this phase
   std::uint64_t issued = 0;            // bytes of the loads issued in this phase
   std::uint32_t loads = 0;             // issued in this phase and not complete

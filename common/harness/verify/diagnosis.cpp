@@ -134,15 +134,72 @@ class Explainer {
   /// Would a kernel with this epilogue, C and bias have stored what nine in ten samples hold?
   template <typename SourceAt, typename BiasAt>
   bool epilogue_fits(const gemm::Epilogue& epilogue, const SourceAt& source, const BiasAt& bias) const {
+    return results_fit([&](double sum, double error, int row, int column) {
+      return accepted_results(epilogue, sum, error, source(row, column), bias(row, column));
+    });
+  }
+
+  /// The same of one that makes this Interval of a sum, its error, the row and the column.
+  template <typename Result>
+  bool results_fit(const Result& result) const {
+    const bool exact = is_exact(inputs_.rule(Operand::kA).pattern);
     return nearly_all([&](std::size_t i) {
       const auto [row, column] = samples_[i];
-      const bool exact = is_exact(inputs_.rule(Operand::kA).pattern);
-      const double error = exact ? 0 : accumulation_error(shape_.k, norms_[i]);
       const auto [low, high] =
-          accepted_results(epilogue, sums_[i], error, source(row, column), bias(row, column));
+          result(sums_[i], exact ? 0 : accumulation_error(shape_.k, norms_[i]), row, column);
       return accepted(gemm::to_bf16(static_cast<float>(low)), gemm::to_bf16(static_cast<float>(high)),
                       got(i));
     });
+  }
+
+  /// The steps of the epilogue in another order.
+  void explain_order() {
+    const InputRules& rules = inputs_.rules();
+    const gemm::Epilogue& asked = rules.epilogue;
+    const bool bends = asked.activation != gemm::Activation::kNone;
+    const bool has_bias = asked.bias != gemm::Bias::kNone;
+    gemm::Epilogue changed = asked;
+    const auto c = [&](int row, int column) { return source_at(rules, row, column); };
+    const auto bias = [&](int row, int column) { return bias_at(rules, row, column); };
+    const auto plus = [](const Interval& value, double more) {
+      return Interval{value.low + more, value.high + more};
+    };
+    // Large numbers hide what an activation does, and then two orders may fit.
+    const bool unknown = found_.empty();
+    const auto try_order = [&](bool applies, const auto& result, const char* sentence) {
+      if (applies && unknown && results_fit(result)) add(sentence);
+    };
+    try_order(
+        bends && has_bias,
+        [&](double sum, double error, int row, int column) {
+          return plus(accepted_results(asked, sum, error, c(row, column), 0), bias(row, column));
+        },
+        "the activation is applied before the bias is added, f(x) + bias instead of f(x + bias).");
+    changed.beta = 0;
+    try_order(
+        bends && asked.beta != 0,
+        [&](double sum, double error, int row, int column) {
+          return plus(accepted_results(changed, sum, error, 0, bias(row, column)),
+                      static_cast<double>(asked.beta) * c(row, column));
+        },
+        "the activation is applied before beta * C is added, f(x) + beta * C instead of f(x + beta * C).");
+    const auto alpha = static_cast<double>(asked.alpha);
+    try_order(
+        asked.alpha != 1 && has_bias,
+        [&](double sum, double error, int row, int column) {
+          return accepted_results(asked, sum, error, c(row, column), alpha * bias(row, column));
+        },
+        "alpha multiplies the bias as well: the bias is added to the sum before alpha is applied.");
+    changed = asked;
+    changed.alpha = 1;
+    try_order(
+        asked.alpha != 1 && bends,
+        [&](double sum, double error, int row, int column) {
+          const Interval value = accepted_results(changed, sum, error, c(row, column), bias(row, column));
+          return Interval{std::min(alpha * value.low, alpha * value.high),
+                          std::max(alpha * value.low, alpha * value.high)};
+        },
+        "alpha is applied after the activation instead of to the sum.");
   }
 
   /// Mistakes in what the epilogue adds, and in what it does with it.
@@ -215,6 +272,13 @@ class Explainer {
     for (const int by : {8, -8, 1, -1})
       try_bias([&](int row, int column) { return bias(row + by, column + by); },
                "the bias is read a few elements too early or too late.");
+    for (const auto& [rows, columns] :
+         {std::pair(tile_m_, tile_n_), std::pair(-tile_m_, -tile_n_), std::pair(64, 64), std::pair(-64, -64)})
+      try_bias([&, i = rows, j = columns](int row, int column) { return bias(row + i, column + j); },
+               std::abs(rows) == 64 && std::abs(columns) == 64
+                   ? "the bias of the neighbouring subtile of 64 x 64 is added instead of the subtile's own."
+                   : "the bias of the neighbouring tile is added instead of the tile's own.");
+    explain_order();
   }
 
   /// Would a kernel whose accumulator ends at `sum` have stored what sample holds?

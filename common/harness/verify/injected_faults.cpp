@@ -161,20 +161,39 @@ std::vector<InjectedFault> make_injected_faults() {
   };
 }
 
-/// D as it is when the epilogue is another one, or adds another C or bias at (row, column).
-template <typename SourceAt, typename BiasAt>
-void store_result(RunImage& image, const gemm::Epilogue& epilogue, const SourceAt& source,
-                  const BiasAt& bias) {
+/// D as it is when result(sum, row, column) is stored.
+template <typename ResultAt>
+void store_results(RunImage& image, const ResultAt& result) {
   const gemm::Shape shape = image.shape();
   std::vector<double> value(image.d.size());
   host_reference({shape, image.a.data(), image.b.data(), nullptr}, value.data(), nullptr);
   for (int row = 0; row < shape.m; ++row) {
     for (int column = 0; column < shape.n; ++column) {
       const auto index = static_cast<std::size_t>(gemm::offset(row, column, shape.n));
-      const double result = epilogue_value(epilogue, value[index], source(row, column), bias(row, column));
-      image.d[index] = gemm::to_bf16(static_cast<float>(result));
+      image.d[index] = gemm::to_bf16(static_cast<float>(result(value[index], row, column)));
     }
   }
+}
+
+/// D as it is when the epilogue is another one, or adds another C or bias at (row, column).
+template <typename SourceAt, typename BiasAt>
+void store_result(RunImage& image, const gemm::Epilogue& epilogue, const SourceAt& source,
+                  const BiasAt& bias) {
+  store_results(image, [&](double sum, int row, int column) {
+    return epilogue_value(epilogue, sum, source(row, column), bias(row, column));
+  });
+}
+
+/// The steps of an epilogue in another order: what it makes of these numbers.
+using Reordered = double (*)(gemm::Epilogue epilogue, double sum, double c, double bias);
+
+InjectedFault reordered(const char* name, const char* phrase, Reordered order) {
+  return {name, kValue, phrase, false, [order](RunImage& image, const gemm::TileShape&) {
+            const InputRules rules = image.rules();
+            store_results(image, [&](double sum, int row, int column) {
+              return order(rules.epilogue, sum, source_at(rules, row, column), bias_at(rules, row, column));
+            });
+          }};
 }
 
 using ChangeEpilogue = void (*)(gemm::Epilogue&);
@@ -282,10 +301,40 @@ std::vector<InjectedFault> epilogue_faults(const gemm::Epilogue& epilogue) {
                                 [](auto&, const gemm::TileShape& tile, Element element) {
                                   return Element{element.row % tile.m, element.column % tile.n};
                                 }));
+    faults.push_back(moved_bias("bias of the subtile before", "the bias of the neighbouring subtile",
+                                [](auto&, auto&, Element element) {
+                                  return Element{element.row - 64, element.column - 64};
+                                }));
+    if (epilogue.alpha != 1)
+      faults.push_back(reordered("the bias before alpha", "alpha multiplies the bias",
+                                 [](gemm::Epilogue asked, double sum, double c, double bias) {
+                                   return epilogue_value(asked, sum, c,
+                                                         static_cast<double>(asked.alpha) * bias);
+                                 }));
     faults.push_back({"clobbered bias", kInputBias, "wrote to its input bias", false,
                       [](RunImage& image, const gemm::TileShape&) { clobber(image.bias); }});
   }
-  if (epilogue.activation != gemm::Activation::kNone)
+  const bool bends = epilogue.activation != gemm::Activation::kNone;
+  if (bends && epilogue.bias != gemm::Bias::kNone)
+    faults.push_back(reordered("the bias after the activation", "before the bias is added",
+                               [](gemm::Epilogue asked, double sum, double c, double bias) {
+                                 return epilogue_value(asked, sum, c, 0) + bias;
+                               }));
+  if (bends && epilogue.beta != 0)
+    faults.push_back(reordered("C after the activation", "before beta * C is added",
+                               [](gemm::Epilogue asked, double sum, double c, double bias) {
+                                 const double added = static_cast<double>(asked.beta) * c;
+                                 asked.beta = 0;
+                                 return epilogue_value(asked, sum, 0, bias) + added;
+                               }));
+  if (bends && epilogue.alpha != 1)
+    faults.push_back(reordered("alpha after the activation", "alpha is applied after the activation",
+                               [](gemm::Epilogue asked, double sum, double c, double bias) {
+                                 const auto alpha = static_cast<double>(asked.alpha);
+                                 asked.alpha = 1;
+                                 return alpha * epilogue_value(asked, sum, c, bias);
+                               }));
+  if (bends)
     faults.push_back(
         changed_epilogue("activation missing", "the activation is missing",
                          [](gemm::Epilogue& changed) { changed.activation = gemm::Activation::kNone; }));

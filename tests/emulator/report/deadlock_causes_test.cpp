@@ -275,8 +275,8 @@ TEST_CASE("deadlock: of two mbarriers that nobody has arrived at, that of the wa
   CHECK_BREAKS("deadlock", run(begins, shape, 4, 3));
   check_report(run(begins, shape, 4, 3), "deadlock",
                {"an arrival at mbarrier empty[1]",
-                "In launches that finished, warp 0 arrives there, at tests/emulator/",
-                "; here it has returned without"},
+                "in launches that finished, warp 0 (once, at tests/emulator/",
+                ") has arrived. In phase 0 of mbarrier empty[1]", "none has so far: warp 0 has returned"},
                {"or at mbarrier full[0]"});
 }
 

@@ -4,16 +4,13 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <map>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
-#include <tuple>
 #include <vector>
 
 #include "emulator/report/causes/barriers.h"
-#include "emulator/sync/dependent_launch.h"
+#include "emulator/report/causes/departures.h"
 
 namespace emulator {
 namespace {
@@ -33,108 +30,19 @@ bool leads_to_untouched(const Gang& gang, const Mbarrier& barrier, std::set<cons
   });
 }
 
-/// A warp that arrived at an mbarrier in a launch that came to its end.
-struct KnownArriver {
-  std::uint32_t warp = 0;
-  Where where;
-  std::string role;  // of its latest wait, or ""
-};
-
-/// By kernel, where in it an mbarrier is initialised, and where that lies.
-using BarrierOfKernel = std::tuple<const void*, std::uint64_t, std::uint32_t>;
-
-BarrierOfKernel key_of(const Mbarrier& barrier) {
-  return {latest_kernel(), barrier.init_where.packed(), barrier.offset};
-}
-
-struct KnownArrivers {
-  std::mutex mutex;
-  std::map<BarrierOfKernel, KnownArriver> all;
-};
-
-KnownArrivers& known_arrivers() {
-  static KnownArrivers arrivers;
-  return arrivers;
-}
-
-std::optional<KnownArriver> known_arriver(const Mbarrier& barrier) {
-  KnownArrivers& known = known_arrivers();
-  const std::lock_guard lock(known.mutex);
-  const auto found = known.all.find(key_of(barrier));
-  if (found == known.all.end()) return std::nullopt;
-  return found->second;
-}
-
-/// The threads of the warp that arrives there in other launches.
-std::vector<const Thread*> warp_of(const Mbarrier& barrier, const KnownArriver& arriver) {
-  std::vector<const Thread*> warp;
-  for (const Thread& thread : barrier.cta->threads) {
-    if (static_cast<std::uint32_t>(thread.warp()) == arriver.warp) warp.push_back(&thread);
-  }
-  return warp;
-}
-
-/// Whether the warp that arrives there in other launches waits at one of these mbarriers.
+/// Whether a warp that arrives there in other launches waits at one of these mbarriers.
 bool arriver_waits_at_one(const Gang& gang, const Mbarrier& barrier, const MbarrierArray& untouched) {
-  const std::optional<KnownArriver> arriver = known_arriver(barrier);
-  if (!arriver) return false;
-  const std::vector<const Thread*> warp = warp_of(barrier, *arriver);
-  return std::any_of(warp.begin(), warp.end(), [&](const Thread* thread) {
-    const Mbarrier* const at = gang.hopper->thread(*thread).waiting_for;
-    return thread->state == ThreadState::kWaiting && at != nullptr && at != &barrier &&
-           std::find(untouched.begin(), untouched.end(), at) != untouched.end();
+  const std::optional<UsualPhase> usual = usual_phase(barrier);
+  if (!usual) return false;
+  return std::any_of(barrier.cta->threads.begin(), barrier.cta->threads.end(), [&](const Thread& thread) {
+    const Mbarrier* const at = gang.hopper->thread(thread).waiting_for;
+    return thread.state == ThreadState::kWaiting && at != nullptr && at != &barrier &&
+           std::find(untouched.begin(), untouched.end(), at) != untouched.end() &&
+           std::any_of(usual->parties.begin(), usual->parties.end(), [&](const PhaseParty& party) {
+             return party.cta == thread.cta->key && party.warp == static_cast<std::uint32_t>(thread.warp());
+           });
   });
 }
-
-/// ". In other launches warp 8 arrives there, as producer, at ...; here it has returned", or "".
-std::string arriver_text(const Gang& gang, const Mbarrier& barrier) {
-  const std::optional<KnownArriver> arriver = known_arriver(barrier);
-  if (!arriver) return {};
-  const std::vector<const Thread*> warp = warp_of(barrier, *arriver);
-  if (warp.empty()) return {};
-  const bool gone = std::all_of(warp.begin(), warp.end(),
-                                [](const Thread* thread) { return thread->state == ThreadState::kExited; });
-  std::string now =
-      "it has returned without arriving: the condition for its arrival (a branch, a number of items) must be "
-      "true whenever a thread waits there";
-  if (!gone) {
-    const Thread* waits = nullptr;
-    for (const Thread* thread : warp) {
-      if (thread->state != ThreadState::kWaiting) continue;
-      if (waits == nullptr || gang.hopper->thread(*thread).waiting_for != nullptr) waits = thread;
-    }
-    if (waits == nullptr) return {};
-    now = fmt::format("its {} waits at {}", plain_name(*waits), waits->wait.where.text());
-  }
-  return fmt::format(". In launches that finished, warp {} arrives there{}, at {}; here {}", arriver->warp,
-                     arriver->role.empty() ? std::string() : fmt::format(" (as {})", arriver->role),
-                     arriver->where.text(), now);
-}
-
-}  // namespace
-
-void remember_arrivers(const Gang& gang) {
-  if (!gang.hopper) return;
-  KnownArrivers& known = known_arrivers();
-  const std::lock_guard lock(known.mutex);
-  constexpr std::size_t kMost = 4096;
-  const Cta& cta = *gang.ctas.front();
-  for (const auto& barrier : gang.hopper->cta(cta).barriers) {
-    const BarrierOfKernel key = key_of(*barrier);
-    if (known.all.size() >= kMost || known.all.contains(key)) continue;
-    for (const auto* events : {&barrier->previous_events, &barrier->events}) {
-      const auto own = std::find_if(events->begin(), events->end(), [&](const Mbarrier::Event& event) {
-        return event.kind != Mbarrier::Event::kExpect && !event.commit && stamp_cta(event.stamp) == cta.key;
-      });
-      if (own == events->end()) continue;
-      known.all[key] = {stamp_thread(own->stamp) / kWarpSize, own->where,
-                        own->activity.role != nullptr ? own->activity.role : ""};
-      break;
-    }
-  }
-}
-
-namespace {
 
 /// A warpgroup that has waited for each stage of the ring, has handed back none, and waits for one again.
 struct KeepsAll {
@@ -416,8 +324,7 @@ bool explain_never_arrived(Report& report, const Gang& gang) {
                         waiters_text(*barrier));
   }
   report.missing(
-      "an arrival {}: no thread has ever arrived there, and all other threads wait for that arrival{}", list,
-      untouched.size() == 1 ? arriver_text(gang, *untouched.front()) : std::string());
+      "an arrival {}: no thread has ever arrived there, and all other threads wait for that arrival", list);
   std::string last;
   const std::string chain =
       untouched.size() == 1 ? chain_text(gang, *untouched.front(), last) : std::string();

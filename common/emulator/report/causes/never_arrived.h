@@ -7,9 +7,6 @@
 
 namespace emulator {
 
-/// Remembers who has arrived at the mbarriers of a gang that came to its end, for deadlocks of later
-/// launches.
-void remember_arrivers(const Gang& gang);
 /// Whether no phase of any mbarrier of the array has ever ended, and several have had as many arrivals.
 bool no_phase_has_ended(const Gang& gang, const Mbarrier& barrier);
 /// No mbarrier of an array has ever completed a phase, and all have had equally many arrivals, too few.

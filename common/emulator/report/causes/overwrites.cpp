@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "emulator/report/causes/barriers.h"
+#include "emulator/report/causes/departures.h"
 #include "emulator/report/causes/early_releases.h"
 #include "emulator/report/causes/k_tiles.h"
 #include "emulator/report/causes/missing_arrivals.h"
@@ -181,6 +183,27 @@ bool explain_phase_used_twice(Report& report, const Gang& gang, const LoadRecord
   return true;
 }
 
+/// The mbarrier that the thread has waited for since its latest copy into another stage, if the readers'
+/// warpgroup arrives there: what lets it fill the stage, whatever it is called.
+const Mbarrier* waited_to_fill(const Thread& thread, const LoadRecord& load, const ReaderName& reader) {
+  const Gang& gang = *thread.cta->gang;
+  const auto& waits = gang.hopper->thread(thread).waits;
+  const auto wait = std::find_if(waits.rbegin(), waits.rend(), [](const LastWait& one) {
+    return one.barrier->live && one.barrier->loaded_phases == 0;
+  });
+  if (wait == waits.rend()) return nullptr;
+  bool fills_others = false;
+  gang.hopper->copies.visit_loads([&](const LoadRecord& other) {
+    fills_others = fills_others || (other.issuer >> 32 == load.issuer >> 32 &&
+                                    other.serial >= wait->loads_before && other.barrier != load.barrier);
+  });
+  const std::vector<const Thread*> arrivers = arrivers_of(gang, {wait->barrier});
+  const bool readers_arrive = std::any_of(arrivers.begin(), arrivers.end(), [&](const Thread* one) {
+    return one->cta->key == reader.cta && one->index / kWarpgroupSize == reader.first / kWarpgroupSize;
+  });
+  return fills_others || !readers_arrive ? nullptr : wait->barrier;
+}
+
 }  // namespace
 
 bool explain_read_before_copy(Report& report, const Cta& target, const Mbarrier& signalled, Stamp reader,
@@ -225,6 +248,7 @@ void explain_overwrite(Report& report, const Thread& thread, const LoadRecord& l
   if (before && explain_two_copies(report, thread, load, target, *before)) return;
   if (explain_early_pass(report, gang, *load.barrier, reader_name(gang, reader))) return;
   const Mbarrier* empty = empty_of(*thread.cta, *load.barrier);
+  if (!empty) empty = waited_to_fill(thread, load, reader_name(gang, reader));
   // What was released for nothing may be missed at any stage that comes later.
   if (empty && !gang.hopper->early_arrivals.empty())
     report.line("early", text(gang.grid, gang.hopper->early_arrivals.front()));
@@ -268,6 +292,7 @@ void explain_overwrite(Report& report, const Thread& thread, const LoadRecord& l
   report.line("waited", "at {} for parity {} of {}; these arrivals ended phase {} there:", wait->where.text(),
               wait->parity, name_mbarrier(*empty), wait->phase - 1);
   report.block(arrivals_text(gang.grid, empty->previous_events));
+  explain_odd_phase(report, *empty);
   if (own_before && explain_phase_used_twice(report, gang, load, *before, *empty, *wait)) return;
   if (explain_early_arrivals(report, gang, *empty, *load.barrier, reader_name(gang, reader))) return;
   // That adds lines of its own, which come first.

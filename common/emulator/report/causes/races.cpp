@@ -11,6 +11,7 @@
 
 #include "emulator/async/cp_async.h"
 #include "emulator/report/causes/barriers.h"
+#include "emulator/report/causes/departures.h"
 #include "emulator/report/causes/k_tiles.h"
 #include "emulator/report/member_names.h"
 
@@ -124,6 +125,7 @@ bool explain_guarded(Report& report, const Thread& thread, std::uintptr_t addres
   }
   report.line("waited", "{}; these arrivals ended phase {} there:", at, wait->phase - 1);
   report.block(arrivals_text(gang.grid, barrier.previous_events));
+  explain_odd_phase(report, barrier);
   const std::uint32_t arriving = arriving_threads(gang, barrier);
   report.missing(what_the_arrival_missed(barrier, earlier, earlier_where, access) +
                  (arriving > barrier.count
