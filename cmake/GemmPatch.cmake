@@ -6,7 +6,8 @@
 #   variant: 32
 #   shape: 33x40x70
 #   expect: shared-race             an emulator rule, or `mismatch`: the result must be rejected; `a|b`: either,
-#                                   where the schedule decides which is met first; `rule`: see tools/exercise_program
+#                                   where the schedule decides which is met first; `rule`: see tools/exercise_program;
+#                                   `other-bits`: two schedules give right results that differ in their last bits
 #   passes_bare: true               optional: a bare --check does not notice it
 #   says: empty[1]; k-tile 4        optional: texts that stand in every report, parted by `;`; `a|b`: one of the two
 #   launches: 2                     optional: so many launches of one plan behind each other, 1 without

@@ -78,7 +78,7 @@ _gemm_steps_value() {
     --completion) printf '%s\n' random earliest latest ;;
     --elect) printf '%s\n' any lowest ;;
     --suite) printf '%s\n' public deepgemm grid ;;
-    --pattern) printf '%s\n' exact normal uniform identity arange ;;
+    --pattern) printf '%s\n' exact normal uniform identity arange special cancelling ;;
     --bias) printf '%s\n' none column row ;;
     --activation) printf '%s\n' none relu leaky_relu gelu gelu_erf silu ;;
     --variant)

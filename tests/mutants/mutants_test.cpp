@@ -11,6 +11,7 @@
 #include "harness/backend/emulator_control.h"
 #include "harness/base/problem.h"
 #include "harness/verify/check_plan.h"
+#include "harness/verify/verify.h"
 #include "table.h"
 
 namespace {
@@ -32,7 +33,14 @@ std::vector<Mutant> mutants() {
     const MutantInTable& in = kMutants[i];
     all.push_back({in.name,
                    &in.step(),
-                   {in.variant, in.shape, in.launches, in.sms, in.groups, {}, in.pattern},
+                   {in.variant,
+                    in.shape,
+                    in.launches,
+                    in.sms,
+                    in.groups,
+                    {},
+                    in.pattern,
+                    in.expect == std::string("stream-race")},
                    in.expect,
                    in.passes_bare,
                    in.alpha,
@@ -68,11 +76,17 @@ std::string missing_in(const std::string& report, const std::string& says) {
   return "";
 }
 
-/// Whether a right result has other bits where operations complete as late as they may.
-bool has_other_bits(const gemm::Step& step, const exercise::Run& run, std::uint64_t seed) {
-  const exercise::Outcome one = exercise::run_once(step, run, {seed, harness::Completion::kRandom});
-  const exercise::Outcome other = exercise::run_once(step, run, {seed, harness::Completion::kLatest});
-  return one.what == exercise::kPassed && other.what == exercise::kPassed && one.bits != other.bits;
+/// Whether a right result has other bits than under the schedule `first`.
+bool has_other_bits(const gemm::Step& step, const exercise::Run& run, const harness::Schedule& first,
+                    const std::vector<harness::Schedule>& others) {
+  const auto run_as = [&](const harness::Schedule& as) {
+    return exercise::run_once(step, run, {as.seed, as.completion, as.cta_order});
+  };
+  const exercise::Outcome one = run_as(first);
+  return std::any_of(others.begin(), others.end(), [&](const harness::Schedule& as) {
+    const exercise::Outcome other = run_as(as);
+    return one.what == exercise::kPassed && other.what == exercise::kPassed && one.bits != other.bits;
+  });
 }
 
 /// Whether a run of a bare --check of the mutant's variant ends with anything but the right result.
@@ -95,7 +109,15 @@ bool caught_by_bare_check(const Mutant& mutant) {
             exercise::kPassed)
           return true;
       }
-      if (inputs.same_bits && has_other_bits(*mutant.step, run, one.schedules.front().seed)) return true;
+      const harness::Schedule& first = one.schedules.front();
+      if (inputs.in_streams) {
+        exercise::Run in_streams = run;
+        in_streams.in_streams = true;
+        if (exercise::run_once(*mutant.step, in_streams, {first.seed}).what != exercise::kPassed) return true;
+      }
+      if (inputs.same_bits &&
+          has_other_bits(*mutant.step, run, first, harness::schedules_of_bits(one, first)))
+        return true;
     }
   }
   return false;
@@ -111,6 +133,11 @@ void check_all(SchedulesThatShow& schedules_that_show) {
         run.form = harness::form_of(*mutant.step, harness::find_variant(*mutant.step, run.variant));
       if (!mutant.alpha.empty()) run.form->epilogue.alpha = std::stof(mutant.alpha);
       if (!mutant.beta.empty()) run.form->epilogue.beta = std::stof(mutant.beta);
+      if (mutant.expect == harness::kOtherBits) {  // of two runs, each of which is right
+        const harness::CheckCase shared{.shape = {}, .parts = 2};
+        CHECK(has_other_bits(*mutant.step, run, {}, harness::schedules_of_bits(shared, {})));
+        continue;
+      }
       for (const exercise::Schedule& schedule : schedules_that_show(mutant.expect)) {
         const auto [actual, report, bits] = exercise::run_once(*mutant.step, run, schedule);
         INFO(mutant.name << ", seed " << schedule.seed << ", " << actual << ":\n" << report);

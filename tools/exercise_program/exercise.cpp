@@ -136,8 +136,10 @@ std::vector<Schedule> few_schedules_that_show(const std::string& what) {
 }
 
 Outcome run_once(const gemm::Step& step, const Run& run, const Schedule& schedule) {
-  harness::control_emulator(
-      {.schedule_seed = schedule.seed, .completion = schedule.completion, .sm_count = run.sms});
+  harness::control_emulator({.schedule_seed = schedule.seed,
+                             .completion = schedule.completion,
+                             .cta_order = schedule.cta_order,
+                             .sm_count = run.sms});
   try {
     const gemm::Variant& variant = harness::find_variant(step, run.variant);
     if (step.takes_ranks()) {
@@ -163,8 +165,10 @@ Outcome run_once(const gemm::Step& step, const Run& run, const Schedule& schedul
                     run.pattern.empty() ? usual : harness::parse_pattern(run.pattern), form);
     harness::name_tiles(workload.gemm().shape, variant.tile);
     harness::name_groups(workload.problem());
-    const harness::CheckResult result = harness::launch_and_check(
-        workload, gemm::prepare(variant, workload.problem()), run.launches, variant.tile);
+    const harness::CheckResult result =
+        run.in_streams ? harness::launch_in_streams(workload, variant, variant.tile)
+                       : harness::launch_and_check(workload, gemm::prepare(variant, workload.problem()),
+                                                   run.launches, variant.tile);
     if (!inputs_are_whole(result)) last_problem().reset();
     return {result.ok ? kPassed : kMismatch, result.report, workload.hash_of_results()};
   } catch (const harness::EmulatorReport& error) {

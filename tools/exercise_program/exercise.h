@@ -23,11 +23,13 @@ struct Run {
       form{};  // of the problem; otherwise what the step computes unless asked
   std::string
       pattern{};  // of the inputs, as --pattern says it; otherwise exact, or normal where results are rounded
+  bool in_streams = false;  // harness::launch_in_streams instead of `launches`
 };
 
 struct Schedule {
   std::uint64_t seed = 1;
   harness::Completion completion = harness::Completion::kRandom;
+  harness::CtaOrder cta_order = harness::CtaOrder::kSeed;
 };
 
 /// Eight seeds, then everything as early as allowed, then as late.

@@ -25,8 +25,10 @@ std::atomic<bool> may_be_running = false;
 
 namespace {
 
+using emulator::TouchedBytes;
+
 constexpr std::size_t kMostWork = 64;      // that is kept, the latest
-constexpr std::size_t kMostRanges = 8192;  // of a work, and of the host
+constexpr std::size_t kMostRanges = 8192;  // of the host
 
 /// An access of host code while work was waiting in a queue, which may touch the same bytes.
 struct HostUse {
@@ -53,22 +55,6 @@ Order& order() {
 }
 using Lock = std::lock_guard<std::recursive_mutex>;
 
-bool are_sorted(const TouchedBytes& a, const TouchedBytes& b) {
-  return a.begin < b.begin;
-}
-
-/// Adds bytes that follow each other and are touched by one line as one range.
-void add(std::vector<TouchedBytes>& ranges, const TouchedBytes& bytes) {
-  if (!ranges.empty()) {
-    TouchedBytes& last = ranges.back();
-    if (last.end == bytes.begin && last.where == bytes.where && last.is_atomic == bytes.is_atomic) {
-      last.end = bytes.end;
-      return;
-    }
-  }
-  if (ranges.size() < kMostRanges) ranges.push_back(bytes);
-}
-
 /// What the grid has left in the histories of global memory.
 void collect(const emulator::Grid& grid) {
   Order& o = order();
@@ -77,37 +63,9 @@ void collect(const emulator::Grid& grid) {
   StreamWork& work = *o.running;
   if (const void* kernel = emulator::latest_kernel()) work.kernel = emulator::name_function(kernel);
   const bool overlaps = o.streams.size() > 1;
-  emulator::for_buffers([&](emulator::Buffer& buffer) {
-    if (!buffer.has_lines || !(overlaps || buffer.is_of_both)) return;
-    const std::uintptr_t first = buffer.allocation_begin / 16 * 16;
-    const std::size_t count = (buffer.allocation_begin + buffer.allocation_bytes - first + 15) / 16;
-    for (std::size_t i = 0; i < count; ++i) {
-      const emulator::Line& line = buffer.lines[i];
-      if (line.tag() != grid.tag) continue;
-      const unsigned bytes = 1u << line.granule_log2();
-      for (unsigned at = 0; at < 16; at += bytes) {
-        const emulator::Cell& cell = line.cells()[at / bytes];
-        const std::uintptr_t begin = first + 16 * i + at;
-        const auto touched = [&](std::uint64_t where) {
-          return TouchedBytes{begin, begin + bytes, where & ~emulator::kAtomicBit,
-                              (where & emulator::kAtomicBit) != 0};
-        };
-        if (cell.write != 0) add(work.writes, touched(cell.write_where));
-        if (cell.readers != 0) add(work.reads, touched(cell.first.where));
-      }
-    }
-  });
-}
-
-/// The first bytes that both touch; two atomics are no race.
-std::pair<const TouchedBytes*, const TouchedBytes*> common_bytes(const std::vector<TouchedBytes>& one,
-                                                                 const std::vector<TouchedBytes>& other) {
-  for (auto a = one.begin(), b = other.begin(); a != one.end() && b != other.end();) {
-    const bool overlap = a->begin < b->end && b->begin < a->end;
-    if (overlap && !(a->is_atomic && b->is_atomic)) return {&*a, &*b};
-    ++(a->end < b->end ? a : b);
-  }
-  return {};
+  emulator::collect_touched(
+      grid, [overlaps](const emulator::Buffer& buffer) { return overlaps || buffer.is_of_both; },
+      work.touched);
 }
 
 std::string name_stream(std::uint64_t stream) {
@@ -136,11 +94,6 @@ std::string text_of(const StreamWork& work, const TouchedBytes& bytes, bool is_w
                      work.kernel.empty() ? what : work.kernel, issued);
 }
 
-std::string common_text(const TouchedBytes& one, const TouchedBytes& other) {
-  const std::uintptr_t begin = std::max(one.begin, other.begin);
-  return fmt::format("{} ({} bytes)", emulator::name_address(begin), std::min(one.end, other.end) - begin);
-}
-
 [[noreturn]] void fail(const std::string& rule, const std::string& text) {
   throw harness::EmulatorReport(rule, rule + ": " + text);
 }
@@ -149,12 +102,12 @@ std::string common_text(const TouchedBytes& one, const TouchedBytes& other) {
 void compare(const StreamWork& one, const StreamWork& other) {
   const auto look = [&](const std::vector<TouchedBytes>& of_one, bool one_writes,
                         const std::vector<TouchedBytes>& of_other, bool other_writes) {
-    const auto [a, b] = common_bytes(of_one, of_other);
+    const auto [a, b] = emulator::common_bytes(of_one, of_other, false);
     if (!a) return;
     emulator::Report report(
         "nothing orders two operations of different streams: a {} and a {} of the same bytes",
         one_writes ? "write" : "read", other_writes ? "write" : "read");
-    report.line("bytes", common_text(*a, *b));
+    report.line("bytes", emulator::name_common_bytes(*a, *b));
     report.line("one", text_of(one, *a, one_writes));
     report.line("other", text_of(other, *b, other_writes));
     const bool is_default = one.stream == 0 || other.stream == 0;
@@ -170,9 +123,9 @@ void compare(const StreamWork& one, const StreamWork& other) {
                 "CUDA C++ Programming Guide, \"Streams\"");
     fail("stream-race", report.str());
   };
-  look(one.writes, true, other.writes, true);
-  look(one.writes, true, other.reads, false);
-  look(one.reads, false, other.writes, true);
+  look(one.touched.writes, true, other.touched.writes, true);
+  look(one.touched.writes, true, other.touched.reads, false);
+  look(one.touched.reads, false, other.touched.writes, true);
 }
 
 std::string host_text(const StreamWork& work, const TouchedBytes& of_work, bool work_writes,
@@ -181,7 +134,7 @@ std::string host_text(const StreamWork& work, const TouchedBytes& of_work, bool 
   emulator::Report report("host code {} bytes that {} may still {}", host_writes ? "writes" : "reads",
                           work.kind == NodeKind::kKernel ? "a kernel" : "an operation of a stream",
                           work_writes ? "write" : "read");
-  report.line("bytes", common_text(of_host, of_work));
+  report.line("bytes", emulator::name_common_bytes(of_host, of_work));
   report.line("host", fmt::format("{} at {}", host_writes ? "write" : "read", host));
   report.line("device", text_of(work, of_work, work_writes));
   report.line("missing",
@@ -196,15 +149,15 @@ std::string host_text(const StreamWork& work, const TouchedBytes& of_work, bool 
 /// The report where the work touches these bytes of the host's, or nothing.
 std::string host_conflict(const StreamWork& work, const TouchedBytes& of_host, bool host_writes) {
   const auto look = [&](const std::vector<TouchedBytes>& ranges) {
-    auto after = std::upper_bound(ranges.begin(), ranges.end(), of_host, are_sorted);
+    auto after = std::upper_bound(ranges.begin(), ranges.end(), of_host, emulator::begins_before);
     // The one before it may reach into the bytes.
     if (after != ranges.begin() && std::prev(after)->end > of_host.begin) return &*std::prev(after);
     if (after != ranges.end() && after->begin < of_host.end) return &*after;
     return static_cast<const TouchedBytes*>(nullptr);
   };
-  if (const TouchedBytes* found = look(work.writes))
+  if (const TouchedBytes* found = look(work.touched.writes))
     return host_text(work, *found, true, of_host, host_writes);
-  const TouchedBytes* found = host_writes ? look(work.reads) : nullptr;
+  const TouchedBytes* found = host_writes ? look(work.touched.reads) : nullptr;
   return found ? host_text(work, *found, false, of_host, true) : std::string();
 }
 
@@ -243,8 +196,7 @@ bool may_overlap(const StreamWork& work, const std::vector<const StreamWork*>& p
 void finish_work(const std::shared_ptr<StreamWork>& work) {
   Order& o = order();
   const Lock lock(o.mutex);
-  for (std::vector<TouchedBytes>* ranges : {&work->writes, &work->reads})
-    std::sort(ranges->begin(), ranges->end(), are_sorted);
+  work->touched.sort();
   for (const HostUse& use : o.host_uses) {
     if (use.issued < work->number || o.host_atomics.contains(use.bytes.begin / 8)) continue;
     if (const std::string text = host_conflict(*work, use.bytes, use.is_write); !text.empty())
@@ -314,7 +266,7 @@ void note_unwritten(const std::shared_ptr<StreamWork>& work) {
   {
     const Lock lock(o.mutex);
     const std::uintptr_t begin = read.address;
-    work->reads.push_back({begin, begin + read.bytes, read.where.packed()});
+    work->touched.reads.push_back({begin, begin + read.bytes, read.where.packed()});
     if (const void* kernel = emulator::latest_kernel()) work->kernel = emulator::name_function(kernel);
   }
   finish_work(work);
@@ -363,7 +315,10 @@ void note_copied(const void* memory, std::size_t bytes, bool is_write) {
   Order& o = order();
   const Lock lock(o.mutex);
   const auto begin = reinterpret_cast<std::uintptr_t>(memory);
-  if (o.running && bytes > 0) add(is_write ? o.running->writes : o.running->reads, {begin, begin + bytes});
+  if (o.running && bytes > 0) {
+    emulator::Touched& touched = o.running->touched;
+    emulator::add_touched(is_write ? touched.writes : touched.reads, {begin, begin + bytes});
+  }
 }
 
 void note_host_use(std::uintptr_t address, unsigned bytes, emulator::Access access, emulator::Where where) {

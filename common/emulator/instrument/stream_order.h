@@ -15,6 +15,7 @@
 #include "emulator/instrument/streams.h"
 #include "emulator/machine/where.h"
 #include "emulator/memory/shadow.h"
+#include "emulator/memory/touched_bytes.h"
 
 namespace emulator_cuda {
 
@@ -31,12 +32,6 @@ class StreamClock {
   std::map<std::uint64_t, std::uint64_t> counts_;
 };
 
-struct TouchedBytes {
-  std::uintptr_t begin = 0, end = 0;
-  std::uint64_t where = 0;  // in a kernel or in host code; 0: a copy or a fill
-  bool is_atomic = false;
-};
-
 /// An operation of a stream.
 struct StreamWork {
   std::uint64_t stream = 0, position = 0;
@@ -45,7 +40,7 @@ struct StreamWork {
   StreamClock clock;  // what comes before it, and itself
   std::vector<const void*> callers;
   std::string kernel;
-  std::vector<TouchedBytes> writes, reads;  // sorted, as far as they are needed
+  emulator::Touched touched;
 };
 
 /// Host code gives a stream work that `clock` comes before. Called in a function that the file's code calls.

@@ -404,6 +404,7 @@ class Gang {
   bool run_explored();
   void switch_to(Thread& thread);
   Thread* pick();
+  bool goes_before(const Thread& one, const Thread& other) const;
   bool only_slow_ones() const;
   bool complete_something();
   bool let_time_pass();

@@ -12,9 +12,13 @@ enum class Completion { kRandom, kEarliest, kLatest };
 /// The lane that elect.sync chooses: the PTX ISA leaves it open, every Hopper GPU tried took the lowest.
 enum class Elect { kSeed, kLowest };
 
+/// Which CTAs go on first, as far as they can: with kAscending that with the lowest number.
+enum class CtaOrder { kSeed, kAscending, kDescending };
+
 struct Options {
   std::uint64_t seed = 1;  // of the scheduler and of asynchronous completion
   Completion completion = Completion::kRandom;
+  CtaOrder cta_order = CtaOrder::kSeed;
   std::uint64_t slow_warps = 0;  // a bit for each warp of a CTA: these go on only where nothing else can
   int sm_count = 4;              // what kernels and the harness are told; bounds co-resident grids
   int os_threads = 0;            // that run CTAs in parallel; 0: one per hardware thread, at most 16

@@ -193,11 +193,28 @@ bool Gang::only_slow_ones() const {
   return std::all_of(runnable_.begin(), runnable_.end(), [&](const Thread* one) { return is_slow(*one); });
 }
 
+/// What Options::cta_order wants. A thread that polls goes behind all that may change what it waits for.
+bool Gang::goes_before(const Thread& one, const Thread& other) const {
+  const bool one_polls = one.polls.front().repeats > 0;
+  const bool other_polls = other.polls.front().repeats > 0;
+  if (one_polls != other_polls) return other_polls;
+  return grid.options.cta_order == CtaOrder::kAscending ? one.cta->linear < other.cta->linear
+                                                        : one.cta->linear > other.cta->linear;
+}
+
 Thread* Gang::pick() {
   std::size_t chosen = random.below(static_cast<std::uint32_t>(runnable_.size()));
   // Threads that poll may be waiting for a slow one, so then all have their turn.
   if (grid.options.slow_warps != 0 && spins_ < kPatience && !only_slow_ones()) {
     while (is_slow(*runnable_[chosen])) chosen = random.below(static_cast<std::uint32_t>(runnable_.size()));
+  } else if (grid.options.cta_order != CtaOrder::kSeed) {
+    // Whoever polls has a turn now and then: it goes on before others have brought more.
+    const bool in_order = spins_ < kPatience && random.below(8) != 0;
+    const std::size_t first = chosen;
+    for (std::size_t i = 1; in_order && i < runnable_.size(); ++i) {
+      const std::size_t other = (first + i) % runnable_.size();
+      if (goes_before(*runnable_[other], *runnable_[chosen])) chosen = other;
+    }
   } else if (favour_warps_ && runnable_.size() > 1) {
     // The better of three random candidates, by a priority per warp that changes now and then.
     const std::uint64_t epoch = switches_ >> 10;

@@ -12,9 +12,14 @@ namespace harness {
 /// When asynchronous operations complete: as the seed decides, as early as allowed, or as late as allowed.
 enum class Completion { kRandom, kEarliest, kLatest };
 
+/// Which CTAs go on first, as far as they can: whichever the seed says, or those with the lowest or the
+/// highest numbers.
+enum class CtaOrder { kSeed, kAscending, kDescending };
+
 struct EmulatorControl {
   std::uint64_t schedule_seed = 1;
   Completion completion = Completion::kRandom;
+  CtaOrder cta_order = CtaOrder::kSeed;
   int sm_count = 4;
   bool counters = false;
   double launch_seconds = 0;  // after which a launch that still makes progress is reported; 0: never
@@ -22,6 +27,11 @@ struct EmulatorControl {
 
 /// Takes effect at the next launch.
 void control_emulator(const EmulatorControl& control);
+
+/// Until end_streams_at_once(), launches may be in any stream, and bytes outside of what has been allocated
+/// before that two streams share, and that one of them writes, are reported.
+void begin_streams_at_once();
+void end_streams_at_once();
 
 /// A rule of the emulator that is this course's own: stricter than the PTX ISA, so that it can be switched.
 struct CourseRule {

@@ -229,10 +229,13 @@ std::string describe(const std::vector<Schedule>& schedules) {
   for (const Schedule& schedule : schedules) {
     if (schedule.completion == Completion::kRandom) {
       seeds.push_back(schedule.seed);
-    } else {
-      others += fmt::format("{}{}", seeds.empty() && others.empty() ? "" : ", ",
-                            completion_name(schedule.completion));
+      continue;
     }
+    others +=
+        fmt::format("{}{}", seeds.empty() && others.empty() ? "" : ", ",
+                    schedule.cta_order == CtaOrder::kAscending    ? "CTAs one by one"
+                    : schedule.cta_order == CtaOrder::kDescending ? "backwards"
+                                                                  : completion_name(schedule.completion));
   }
   if (seeds.empty()) return others;
   if (seeds.size() == 1) return fmt::format("seed {}{}", seeds.front(), others);
@@ -281,9 +284,10 @@ class PlannedCheck {
     const std::string pattern = to_string(inputs.pattern);
     std::vector<Schedule> schedules = one.schedules;
     schedules.resize(std::min(schedules.size(), inputs.schedules));
-    // The same seed: it also decides how far off an approximation is.
-    if (inputs.same_bits && options_.completion == "random")
-      schedules.push_back({schedules.front().seed, Completion::kLatest});
+    if (inputs.same_bits && options_.completion == "random") {
+      const std::vector<Schedule> others = schedules_of_bits(one, schedules.front());
+      schedules.insert(schedules.end(), others.begin(), others.end());
+    }
     const auto begin = std::chrono::steady_clock::now();
     Workload workload(one.shape, inputs.pattern, options_.seed, form_of(one, *entry_.variant, options_.form));
     CheckResult result;
@@ -296,6 +300,7 @@ class PlannedCheck {
       done.push_back(schedules[i]);
       control_emulator({.schedule_seed = done.back().seed,
                         .completion = done.back().completion,
+                        .cta_order = done.back().cta_order,
                         .sm_count = one.sms,
                         .launch_seconds = 60});
       const int launches = std::max(one.launches, options_.relaunch);
@@ -305,25 +310,24 @@ class PlannedCheck {
       const std::uint64_t now = inputs.same_bits ? workload.hash_of_results() : 0;
       if (i == 0) bits = now;
       if (now != bits) {
-        result = other_bits(schedules[i]);
+        result = other_bits(schedules.front(), schedules[i]);
         break;
       }
     }
+    if (result.ok && inputs.in_streams) check_streams(one, pattern, workload, result);
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
     print(one, pattern, result, done, seconds.count(), record);
     return result.ok;
   }
 
-  static CheckResult other_bits(const Schedule& schedule) {
+  static CheckResult other_bits(const Schedule& one, const Schedule& other) {
     return {.ok = false,
             .report = fmt::format(
                 "wrong: every run must give the same bits, because the chapter promises a fixed order of all "
                 "additions. Both runs are within the bound, but their last bits differ: something is added "
-                "in the order in which CTAs, warps or copies finish. The other run has seed {} and {} "
-                "completion.\n",
-                schedule.seed, completion_name(Completion::kRandom)),
-            .summary = fmt::format("failed {}: other bits than with {} completion", kOtherBits,
-                                   completion_name(Completion::kRandom)),
+                "in the order in which CTAs, warps or copies finish. One run has {}, the other has {}.\n",
+                describe({one}), describe({other})),
+            .summary = fmt::format("failed {}: other bits than with {}", kOtherBits, describe({one})),
             .failed = {kOtherBits}};
   }
 
@@ -333,6 +337,23 @@ class PlannedCheck {
     name_groups(workload.problem());
     const gemm::Launcher launcher = gemm::prepare(variant, workload.problem());
     return launch_and_check(workload, launcher, launches, variant.tile);
+  }
+
+  void check_streams(const CheckCase& one, const std::string& pattern, Workload& workload,
+                     CheckResult& result) const {
+    const gemm::Variant& variant = *resolved(entry_, workload.gemm().shape).variant;
+    const Schedule& schedule = one.schedules.front();
+    control_emulator({.schedule_seed = schedule.seed, .sm_count = one.sms, .launch_seconds = 60});
+    name_tiles(workload.gemm().shape, variant.tile);
+    name_groups(workload.problem());
+    const CheckResult streams =
+        check_and_tell(options_, {entry_, one.shape, pattern, 3, one.sms, schedule},
+                       [&] { return launch_in_streams(workload, variant, variant.tile); });
+    if (streams.ok) {
+      result.summary += "; two streams share nothing";
+    } else {
+      result = streams;
+    }
   }
 
   void print(const CheckCase& one, const std::string& pattern, const CheckResult& result,

@@ -84,9 +84,10 @@ void add_options(CLI::App& app, Options& options) {
   app.add_flag("--inject-faults", options.inject_faults,
                "Damage a correct result, at a shape of this action's own, in every way that the verifier "
                "must notice, and check that it does");
-  app.add_option("--pattern", options.pattern,
-                 "Inputs: exact, normal, uniform, identity, arange, special (default: exact, normal and "
-                 "uniform in turn)")
+  app.add_option(
+         "--pattern", options.pattern,
+         "Inputs: exact, normal, uniform, identity, arange, special, cancelling (default: exact, normal "
+         "and uniform in turn)")
       ->check(name_problem);
   app.add_option("--seed", options.seed, "Seed of the inputs")->capture_default_str()->check(seed_problem);
   app.add_option("--relaunch", options.relaunch, "Launch this many times back to back before checking")

@@ -390,18 +390,29 @@ CheckCase case_at(const gemm::Variant& variant, const gemm::Shape& shape, int sm
   const int launches = facts.workspace && !once ? 2 : 1;
   CheckCase one{shape, sms, std::move(schedules), describe(variant, facts, sms, launches), launches};
   one.adds_parts = facts.workspace;
+  const auto share_a_tile = static_cast<int>((facts.ctas + facts.tiles() - 1) / facts.tiles());
+  if (facts.workspace) {
+    one.parts = gemm::is_sum(variant.epilogues.reduction) ? 2 : std::max(2, share_a_tile);
+  } else if (facts.cluster > 1 && share_a_tile > 1 && !gemm::is_sum(variant.epilogues.reduction)) {
+    one.parts = share_a_tile;
+  }
   return one;
 }
 
 /// What the cases are run with. GELU and SiLU of the exact pattern's large integers are these integers, or 0.
-void use_inputs(const gemm::Variant& variant, bool brief, std::vector<CheckCase>& cases) {
+void use_inputs(const gemm::Variant& variant, bool brief, bool is_one_of_many,
+                std::vector<CheckCase>& cases) {
   const bool sums = gemm::is_sum(variant.epilogues.reduction);
   // What only another tile or schedule is makes nothing else of a NaN.
   const gemm::EpilogueSupport& support = variant.epilogues;
   const bool treats_numbers = support.fixed || !support.activations.empty() || support.source ||
                               support.reduction != gemm::Reduction::kNone ||
                               support.auxiliary != gemm::Auxiliary::kNone || !variant.types.are_bf16();
-  bool has_parts = false;
+  const auto fewer_parts = [](const CheckCase& a, const CheckCase& b) { return a.parts < b.parts; };
+  const auto adds_parts = [](const CheckCase& one) { return one.adds_parts; };
+  // The first case is the largest one.
+  const auto small = cases.size() > 1 ? cases.begin() + 1 : cases.begin();
+  const auto most_parts = std::max_element(small, cases.end(), fewer_parts);
   for (std::size_t i = 0; i < cases.size(); ++i) {
     CheckCase& one = cases[i];
     const bool exact = is_exact(Pattern::kExact, one.epilogue);
@@ -411,15 +422,26 @@ void use_inputs(const gemm::Variant& variant, bool brief, std::vector<CheckCase>
     if (i == 0 && !brief) {
       one.inputs.push_back(exact ? rounded : CheckInputs{Pattern::kUniform});
       one.inputs.push_back({exact ? Pattern::kUniform : Pattern::kExact});
-    } else if (exact && one.adds_parts && !has_parts && (!brief || sums)) {
-      one.inputs.push_back(rounded);
+    } else if (exact && one.parts > 0 && &one == &*most_parts && !is_one_of_many) {
+      one.inputs.push_back({treats_numbers ? Pattern::kNormal : Pattern::kCancelling, 1, rounded.same_bits});
     }
-    has_parts = has_parts || one.adds_parts;
     if (i == 0 && (!brief || treats_numbers)) one.inputs.push_back({Pattern::kSpecial});
   }
+  const bool has_workspace = std::any_of(cases.begin(), cases.end(), adds_parts);
+  if (brief && !has_workspace) return;
+  auto smallest = has_workspace ? std::find_if(small, cases.end(), adds_parts) : small;
+  if (smallest == cases.end()) smallest = cases.begin();
+  smallest->inputs.front().in_streams = true;
+  if (!brief && most_parts->adds_parts) most_parts->inputs.front().in_streams = true;
 }
 
 }  // namespace
+
+std::vector<Schedule> schedules_of_bits(const CheckCase& one, const Schedule& first) {
+  if (one.parts == 0) return {{first.seed, Completion::kLatest}};
+  return {{first.seed, Completion::kEarliest, CtaOrder::kAscending},
+          {first.seed, Completion::kEarliest, CtaOrder::kDescending}};
+}
 
 ProblemForm form_of(const CheckCase& one, const gemm::Variant& variant, ProblemForm form) {
   form.epilogue = one.epilogue;
@@ -518,7 +540,7 @@ std::vector<CheckCase> plan_brief_check(const gemm::Step& step, const gemm::Vari
   for (CheckCase& one : cases) one.shape = fitting_shape(variant, one.shape);
   use_epilogues(variant, cases);
   use_groups(step, variant, cases);
-  use_inputs(variant, true, cases);
+  use_inputs(variant, true, is_one_of_many && !gemm::is_sum(variant.epilogues.reduction), cases);
   return cases;
 }
 
@@ -626,7 +648,7 @@ std::vector<CheckCase> plan_check(const gemm::Step& step, const gemm::Variant& v
     if (one.shape == filled) one.aux_pitch = 0;
   }
   use_groups(step, variant, cases);
-  use_inputs(variant, false, cases);
+  use_inputs(variant, false, false, cases);
   return cases;
 }
 

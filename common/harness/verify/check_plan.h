@@ -16,6 +16,7 @@ namespace harness {
 struct Schedule {
   std::uint64_t seed = 1;
   Completion completion = Completion::kRandom;
+  CtaOrder cta_order = CtaOrder::kSeed;
   bool operator==(const Schedule&) const = default;
 };
 
@@ -23,7 +24,8 @@ struct Schedule {
 struct CheckInputs {
   Pattern pattern = Pattern::kExact;
   std::size_t schedules = 1;  // the first ones; another schedule finds another bug, other values do not
-  bool same_bits = false;     // the results have the same bits as under the last schedule
+  bool same_bits = false;     // the results have the same bits under all schedules_of_bits()
+  bool in_streams = false;    // also launched in two streams (launch_in_streams)
 };
 
 /// One shape on an emulated GPU of `sms` SMs, under several schedules.
@@ -42,8 +44,14 @@ struct CheckCase {
   std::uint64_t placement = 0;            // seed of groups that lie anywhere, of a variant that takes them
   bool device_only = false;               // of these only the device knows
   std::vector<CheckInputs> inputs{};      // in this order
-  bool adds_parts = false;                // of CTAs, which finish in any order
+  bool adds_parts = false;                // of CTAs, which finish in any order, in a workspace
+  int parts = 0;                          // at least so many CTAs share a tile, or its sums; 0: none
 };
+
+/// Behind `first`: those under which an order that is not fixed shows. Where CTAs add parts, they get to the
+/// end in ascending and in descending order. The seed stays, because it also decides how far off an
+/// approximation is.
+std::vector<Schedule> schedules_of_bits(const CheckCase& one, const Schedule& first);
 
 struct ProblemForm;
 /// What the case asks of the problem; `form` has the rest.
@@ -90,9 +98,10 @@ CheckFacts check_facts(const gemm::Variant& variant, const gemm::Shape& shape);
 /// counts. One that takes groups anywhere gets them so in all cases but those without guard rows; where it
 /// needs no host to know them, the first is launched twice, and they move.
 ///
-/// The first case has inputs of every kind, special ones among them. It also asks for the same bits under two
-/// schedules, where all are rounded; so does the first one in which CTAs add parts. Sums of an epilogue that
-/// keeps no workspace for them are added as CTAs finish, and nobody promises their bits.
+/// The first case has inputs of every kind, special ones among them. It also asks for the same bits under
+/// several schedules, where all are rounded; so does the one in which most CTAs share a tile. That one and
+/// the smallest one, or the smallest with a workspace, are also launched in two streams. Sums of an epilogue
+/// that keeps no workspace for them are added as CTAs finish, and nobody promises their bits.
 std::vector<CheckCase> plan_check(const gemm::Step& step, const gemm::Variant& variant, std::uint64_t seed,
                                   bool quick);
 

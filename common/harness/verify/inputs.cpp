@@ -16,8 +16,9 @@
 namespace harness {
 namespace {
 
-constexpr std::array kPatterns = {Pattern::kExact,    Pattern::kNormal, Pattern::kUniform,
-                                  Pattern::kIdentity, Pattern::kArange, Pattern::kSpecial};
+constexpr std::array kPatterns = {Pattern::kExact,     Pattern::kNormal, Pattern::kUniform,
+                                  Pattern::kIdentity,  Pattern::kArange, Pattern::kSpecial,
+                                  Pattern::kCancelling};
 
 /// Solves P(|N(0, 1)| > x) = tail by Newton's method; `start` is a smaller root, of a larger tail. The
 /// function is convex for x > 0, so the iterates ascend to the root.
@@ -59,6 +60,8 @@ std::string to_string(Pattern pattern) {
       return "arange";
     case Pattern::kSpecial:
       return "special";
+    case Pattern::kCancelling:
+      return "cancelling";
   }
   return "?";
 }

@@ -28,6 +28,21 @@ std::vector<float> values(Pattern pattern, Operand operand, int rows, int column
   return result;
 }
 
+TEST_CASE("in the cancelling pattern every product has its opposite") {
+  constexpr int kK = 48;
+  const std::vector<float> a = values(Pattern::kCancelling, Operand::kA, 3, kK);
+  const std::vector<float> b = values(Pattern::kCancelling, Operand::kB, 3, kK);
+  for (int row = 0; row < 3; ++row) {
+    for (int k = 0; k < kK / 2; ++k) {
+      const auto first = static_cast<std::size_t>(row * kK + k);
+      const std::size_t second = first + kK / 2;
+      CHECK(a[first] == a[second]);
+      CHECK(b[first] == -b[second]);
+    }
+  }
+  CHECK(a[0] != a[1]);
+}
+
 struct Moments {
   double mean = 0;
   double variance = 0;

@@ -159,6 +159,26 @@ TEST_CASE("its check plan: rows of C and of an auxiliary tensor lie as far apart
   harness::control_emulator({});
 }
 
+TEST_CASE("its check plan: bits are compared where most CTAs share a tile, and a case runs in two streams",
+          "[emulator]") {
+  for_each_variant(false, [](const auto& step, const auto& variant, const auto& cases) {
+    INFO(step.name << " " << variant.name);
+    const auto has = [](const CheckCase& one, auto wanted) {
+      return std::any_of(one.inputs.begin(), one.inputs.end(), wanted);
+    };
+    const auto in_streams = [&](const CheckCase& one) {
+      return has(one, [](const harness::CheckInputs& inputs) { return inputs.in_streams; });
+    };
+    CHECK(std::any_of(cases.begin(), cases.end(), in_streams));
+    const auto most =
+        std::max_element(cases.begin() + 1, cases.end(),
+                         [](const CheckCase& a, const CheckCase& b) { return a.parts < b.parts; });
+    if (most->parts == 0 || !harness::is_exact(harness::Pattern::kExact, most->epilogue)) return;
+    CHECK(has(*most, [](const harness::CheckInputs& inputs) { return inputs.same_bits; }));
+    CHECK((!most->adds_parts || in_streams(*most)));
+  });
+}
+
 TEST_CASE("its check plan: one k-tile, and every schedule", "[emulator]") {
   for_each_variant(false, [](const auto& step, const auto& variant, const auto& cases) {
     INFO(step.name << " " << variant.name);

@@ -14,6 +14,7 @@
 #include "emulator/report/counters.h"
 #include "emulator/report/course_rules.h"
 #include "emulator/sync/dependent_launch.h"
+#include "emulator/sync/streams_at_once.h"
 #include "harness/backend/backend.h"
 #include "harness/backend/device_reference.h"
 #include "harness/backend/emulator_control.h"
@@ -134,11 +135,21 @@ void control_emulator(const EmulatorControl& control) {
       options.completion = emulator::Completion::kLatest;
       break;
   }
+  options.cta_order = control.cta_order == CtaOrder::kSeed        ? emulator::CtaOrder::kSeed
+                      : control.cta_order == CtaOrder::kAscending ? emulator::CtaOrder::kAscending
+                                                                  : emulator::CtaOrder::kDescending;
   options.sm_count = control.sm_count;
   options.k = options.k_tile = options.n = options.tile_m = options.tile_n = 0;  // of another problem
   options.counters = control.counters;
   options.launch_seconds = control.launch_seconds;
   emulator::set_options(options);
+}
+
+void begin_streams_at_once() {
+  emulator::begin_streams_at_once();
+}
+void end_streams_at_once() {
+  emulator::end_streams_at_once();
 }
 
 void elect_lowest_lane(bool lowest) {

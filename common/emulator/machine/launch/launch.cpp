@@ -28,6 +28,7 @@
 #include "emulator/report/report.h"
 #include "emulator/report/symbols.h"
 #include "emulator/sync/dependent_launch.h"
+#include "emulator/sync/streams_at_once.h"
 #include "emulator/timeline/timeline.h"
 #include "harness/backend/backend.h"
 
@@ -332,7 +333,8 @@ void run_grid(const gemm::ptx::LaunchShape& shape, gemm::ptx::Stream stream,
     ranks::launch(shape, stream, kernel, body);
     return ranks::finish(stream);
   }
-  if (stream != nullptr) throw harness::Error("the emulator has only the default stream; pass nullptr");
+  if (stream != nullptr && !streams_at_once())
+    throw harness::Error("the emulator has only the default stream; pass nullptr");
   read_course_rules_of_environment();
   const RunningGrid running;
   Grid grid;
@@ -349,7 +351,7 @@ void run_grid(const gemm::ptx::LaunchShape& shape, gemm::ptx::Stream stream,
   check_shape(shape, grid.options.sm_count, unportable_kernels.count(kernel) == 0);
   if (kernel != nullptr) check_kernel(kernel, shape);
   begin_grid(grid, kernel);
-  grid.keeps_reads = shape.dependent || keeps_all_reads;
+  grid.keeps_reads = shape.dependent || keeps_all_reads || streams_at_once();
   prepare_buffers(grid.keeps_reads);
   if (timeline_on()) log_launch(shape.ctas_per_sm, ctas_per_sm(shape, shape.shared_bytes));
   install_fault_handlers();
@@ -370,11 +372,15 @@ void run_grid(const gemm::ptx::LaunchShape& shape, gemm::ptx::Stream stream,
   int os_threads = grid.options.os_threads;
   if (os_threads <= 0)
     os_threads = static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1u, 16u));
-  if (explored) os_threads = 1;
+  if (explored || grid.options.cta_order != CtaOrder::kSeed) os_threads = 1;
   grid.gangs = gangs;
   attention_flags.fetch_and(~kWatchAttention);
 
   const LaunchOrder order(grid.options.seed, gangs);
+  const auto place_of = [&](std::uint64_t turn) {
+    if (in_order || grid.options.cta_order == CtaOrder::kAscending) return turn;
+    return grid.options.cta_order == CtaOrder::kDescending ? gangs - 1 - turn : order[turn];
+  };
   std::vector<std::vector<Unlaunched>> queues;
   if (cancels_clusters && !shape.co_resident && !in_order) queues = launch_queues(grid, gangs, order);
   const std::uint64_t turns = queues.empty() ? gangs : queues.size();
@@ -427,7 +433,7 @@ void run_grid(const gemm::ptx::LaunchShape& shape, gemm::ptx::Stream stream,
       const std::uint64_t turn = next.fetch_add(1);
       if (turn >= turns || (queues.empty() && too_late(turn))) break;
       if (queues.empty()) {
-        run_gang(turn, in_order ? turn : order[turn], nullptr);
+        run_gang(turn, place_of(turn), nullptr);
         continue;
       }
       std::vector<Unlaunched>& queue = queues[turn];
@@ -444,6 +450,7 @@ void run_grid(const gemm::ptx::LaunchShape& shape, gemm::ptx::Stream stream,
   if (exception || failure) forget_grids();
   if (exception) std::rethrow_exception(exception);
   if (failure) throw_report(failure->rule, failure->text);
+  if (streams_at_once()) compare_streams(grid, stream, kernel);
   check_margins();
 }
 

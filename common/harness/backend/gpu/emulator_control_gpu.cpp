@@ -35,6 +35,10 @@ std::string tile_owners() {
 void control_emulator(const EmulatorControl&) {
   refuse();
 }
+void begin_streams_at_once() {
+  refuse();
+}
+void end_streams_at_once() {}
 void elect_lowest_lane(bool) {
   refuse();
 }

@@ -10,7 +10,7 @@
 
 namespace harness {
 
-enum class Pattern { kExact, kNormal, kUniform, kIdentity, kArange, kSpecial };
+enum class Pattern { kExact, kNormal, kUniform, kIdentity, kArange, kSpecial, kCancelling };
 
 /// A is m x k, B is n x k. In formulas: row i of A makes row i of D, row j of B makes column j of D. C is m x
 /// n, and the bias a single row.
@@ -143,6 +143,19 @@ constexpr int special_column(const InputRule& rule, int row) {
                           static_cast<std::uint64_t>(rule.columns));
 }
 
+/// Where an element's random number stands, and whether its sign is the other one. In the cancelling pattern
+/// the second half of K repeats the first, in B with the other sign. So every sum is 0 but for what rounding
+/// left of it, and that is another number for almost every order of the additions.
+struct Drawn {
+  int column = 0;
+  bool negated = false;
+};
+constexpr Drawn drawn_at(const InputRule& rule, int column) {
+  const int half = (rule.columns + 1) / 2;
+  const bool repeats = rule.pattern == Pattern::kCancelling && column >= half;
+  return {repeats ? column - half : column, repeats && rule.operand == Operand::kB};
+}
+
 /// The element at (row, column), 0 <= row < rule.rows, 0 <= column < rule.columns, before the rule's shift.
 ///
 /// exact     integer, uniform in -r..-1 and 1..r with r = exact_range(K). No zeros: they hide mistakes.
@@ -153,12 +166,14 @@ constexpr int special_column(const InputRule& rule, int row) {
 ///           A(i, k) = (i + k) mod (2r + 1) - r and B(j, k) = (j + k) mod (2r - 1) - (r - 1)
 /// special   exact, but for the rows of special_of: an element of a subnormal row is its integer, up to 127,
 ///           times the smallest subnormal number, so that sums stay exact
+/// cancelling  normal, but for drawn_at()
 ///
-/// `quantiles` is normal_quantiles() or a copy of it; only Pattern::kNormal reads it.
+/// `quantiles` is normal_quantiles() or a copy of it; only the normal and the cancelling pattern read it.
 constexpr gemm::bf16 unshifted_value(const InputRule& rule, int row, int column,
                                      const gemm::bf16* quantiles) {
+  const Drawn drawn = drawn_at(rule, column);
   const std::uint64_t index = static_cast<std::uint64_t>(row) * static_cast<std::uint64_t>(rule.columns) +
-                              static_cast<std::uint64_t>(column);
+                              static_cast<std::uint64_t>(drawn.column);
   switch (rule.pattern) {
     case Pattern::kSpecial:
     case Pattern::kExact: {
@@ -175,8 +190,9 @@ constexpr gemm::bf16 unshifted_value(const InputRule& rule, int row, int column,
       const gemm::bf16 value = gemm::to_bf16(static_cast<float>(static_cast<int>(magnitude)));
       return {static_cast<std::uint16_t>(value.bits | sign)};
     }
+    case Pattern::kCancelling:
     case Pattern::kNormal: {
-      const std::uint64_t bits = random_bits(rule.key, index);
+      const std::uint64_t bits = random_bits(rule.key, index) ^ (drawn.negated ? 1u : 0u);
       const gemm::bf16 magnitude = quantiles[bits >> 49];
       return {static_cast<std::uint16_t>(magnitude.bits | ((bits & 1) << 15))};
     }
@@ -213,9 +229,9 @@ constexpr gemm::bf16 input_value(const InputRule& rule, int row, int column, con
   return gemm::to_bf16(gemm::to_float(value) * static_cast<float>(1 << rule.shift));
 }
 
-/// True when every correct kernel gives the same bits: all patterns but normal and uniform.
+/// True when every correct kernel gives the same bits: all patterns but normal, uniform and cancelling.
 constexpr bool is_exact(Pattern pattern) {
-  return pattern != Pattern::kNormal && pattern != Pattern::kUniform;
+  return pattern != Pattern::kNormal && pattern != Pattern::kUniform && pattern != Pattern::kCancelling;
 }
 
 static_assert(kNormalQuantiles == 1 << (64 - 49),

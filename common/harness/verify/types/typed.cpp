@@ -134,9 +134,12 @@ std::uint32_t subnormal_bits(Type type, std::uint32_t integer) {
 /// The bits of an element. The patterns are those of unshifted_value, but that the operand which is no
 /// identity holds the exact pattern's integers, for most types have no room for a position.
 std::uint32_t element_bits(const InputRule& rule, Type type, int row, int column) {
+  const Drawn drawn = drawn_at(rule, column);
   const std::uint64_t random =
-      random_bits(rule.key, static_cast<std::uint64_t>(gemm::offset(row, column, rule.columns)));
+      random_bits(rule.key, static_cast<std::uint64_t>(gemm::offset(row, drawn.column, rule.columns))) ^
+      (drawn.negated ? 1u : 0u);
   switch (rule.pattern) {
+    case Pattern::kCancelling:
     case Pattern::kNormal: {
       if (type != Type::kTf32) return encoded_quantiles(type)[(random >> 49) << 1 | (random & 1)];
       const float magnitude = gemm::to_float(normal_quantiles()[random >> 49]);
@@ -220,6 +223,7 @@ double typical_sum(const TypedRules& rules) {
   if (rules.types.are_nv() && is_random)
     return root * kNvScales * (rules.a.pattern == Pattern::kNormal ? 2.0 * 2.0 : 6.0 * 6.0 / 3);
   switch (rules.a.pattern) {
+    case Pattern::kCancelling:
     case Pattern::kNormal:
       return root * (integers ? static_cast<double>(kIntegerDeviation * kIntegerDeviation) : 1);
     case Pattern::kUniform:

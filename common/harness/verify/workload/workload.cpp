@@ -672,6 +672,28 @@ CheckResult launch_and_check(Workload& workload, const gemm::Launcher& launcher,
   return result;
 }
 
+CheckResult launch_in_streams(Workload& workload, const gemm::Variant& variant, const gemm::TileShape& tile) {
+  struct Scope {
+    Scope() { begin_streams_at_once(); }
+    ~Scope() { end_streams_at_once(); }
+    Scope(const Scope&) = delete;
+    Scope& operator=(const Scope&) = delete;
+  };
+  static char streams[2];  // the emulator runs one launch behind the other, and only tells streams apart
+  const auto first = reinterpret_cast<gemm::ptx::Stream>(&streams[0]);
+  const auto second = reinterpret_cast<gemm::ptx::Stream>(&streams[1]);
+  const Scope scope;
+  const gemm::Launcher plan = gemm::prepare(variant, workload.problem());
+  const gemm::Launcher other = gemm::prepare(variant, workload.problem());
+  workload.poison();
+  plan(first);
+  plan(second);
+  workload.use_inputs(workload.seed());
+  workload.poison();
+  other(second);
+  return workload.check(tile);
+}
+
 std::int64_t workload_bytes(const gemm::Shape& shape, const ProblemForm& form) {
   if (!form.types.are_bf16() && !narrows_d(form.types))
     return typed_workload_bytes(shape, form.types,

@@ -101,6 +101,10 @@ class Workload {
 CheckResult launch_and_check(Workload& workload, const gemm::Launcher& launcher, int launches,
                              const gemm::TileShape& tile);
 
+/// Prepares the problem twice, launches one plan in two streams and the other one in the second stream, and
+/// checks the last launch. The emulator reports what launches share that may run at the same time.
+CheckResult launch_in_streams(Workload& workload, const gemm::Variant& variant, const gemm::TileShape& tile);
+
 /// Device bytes a workload takes, guard bands included.
 std::int64_t workload_bytes(const gemm::Shape& shape, const ProblemForm& form = {});
 
