@@ -25,7 +25,7 @@ NAME is
                contestant, in TB/s, and the share of the rate that docs/results/roofline_h200.json has for reads in the L2
   copies       one row a way of copying between GPUs: how many SMs took part, bytes for each flag, median, rate, and the speed
                relative to the copy engine; by=ctas or by=piece_bytes: one row a number of them, the rates in one column a variant
-  gathers      one row a way of multiplying an operand that is spread over GPUs: SMs that copy, median, rate of all GPUs
+  gathers      one row a way of multiplying over GPUs, in a record of step 61 or 62: SMs that copy, median, rate of all GPUs
                together, and the speed relative to the first opponent; at the end of each shape the limit
   checks       one row a shape, one column a variant: how much of D was wrong in a record of verifications
   suite        one row a shape and mode of a record of tools/compare --suite, for each contestant its speed relative to

@@ -83,12 +83,14 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, 1)
     ptx::setmaxnreg_inc<Roles<T>::kConsumerRegisters>();
     WarpgroupTile<T> warpgroup;
     RingReader<T, kStages> reader{ring};
+    // ANCHOR: consumer
     for (int index = cta; index < gather.tiles(); index += step) {
       const GatheredTile tile = gather.tile_at<T>(index);
       reader.multiply(warpgroup, k_tiles);
       reader.finish(warpgroup);
       store_tile<T>(warpgroup, shared.d[warp / 4], &d_map, tile.row, tile.column);
     }
+    // ANCHOR_END: consumer
     if (stores_tile()) ptx::cp_async_bulk_wait_group<0>();
   }
 }

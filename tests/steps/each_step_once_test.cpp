@@ -3,6 +3,7 @@
 #include "harness/backend/emulator_control.h"
 #include "harness/verify/workload/rank_copy.h"
 #include "harness/verify/workload/rank_gather.h"
+#include "harness/verify/workload/rank_scatter.h"
 #include "step_table.h"
 #include "steps/verify_shape.h"
 
@@ -12,8 +13,9 @@ TEST_CASE("each step once", "[.once]") {
       const gemm::Variant& variant = step->variants.front();
       if (step->takes_ranks()) {
         harness::control_emulator({.completion = harness::Completion::kLatest});
-        CHECK((step->gathers() ? harness::check_gather_case(variant, harness::gather_cases().front(), 2)
-                               : harness::check_rank_case(variant, harness::rank_cases().front(), 2))
+        CHECK((step->gathers()    ? harness::check_gather_case(variant, harness::gather_cases().front(), 2)
+               : step->scatters() ? harness::check_scatter_case(variant, harness::scatter_cases().front(), 2)
+                                  : harness::check_rank_case(variant, harness::rank_cases().front(), 2))
                   .ok);
         harness::control_emulator({});
         continue;

@@ -18,6 +18,7 @@
 #include "harness/verify/groups.h"
 #include "harness/verify/workload/rank_copy.h"
 #include "harness/verify/workload/rank_gather.h"
+#include "harness/verify/workload/rank_scatter.h"
 #include "harness/verify/workload/workload.h"
 
 namespace exercise {
@@ -33,6 +34,7 @@ const char* to_string(harness::Completion completion) {
 std::vector<Run> edge_runs(const gemm::Step& step, const std::string& variant_name) {
   const gemm::Variant& variant = harness::find_variant(step, variant_name);
   if (step.gathers()) return {Run{variant.name, "2x2x2", 2}, Run{variant.name, "3x1x1", 2}};
+  if (step.scatters()) return {Run{variant.name, "2x2x2", 3}, Run{variant.name, "3x1x1", 2}};
   if (step.takes_ranks()) return {Run{variant.name, "2x225x1", 3}, Run{variant.name, "3x49x2", 3}};
   const gemm::TileShape& tile = variant.tile;
   const auto inside = [](int extent, int multiple) { return gemm::ceil_div(extent, multiple) * multiple; };
@@ -145,8 +147,9 @@ Outcome run_once(const gemm::Step& step, const Run& run, const Schedule& schedul
     if (step.takes_ranks()) {
       const gemm::Shape shape = harness::parse_shape(run.shape);
       const harness::CheckResult result =
-          step.gathers() ? harness::check_gather_case(variant, harness::gather_case(shape), run.launches)
-                         : harness::check_rank_case(variant, harness::rank_case(shape), run.launches);
+          step.gathers()    ? harness::check_gather_case(variant, harness::gather_case(shape), run.launches)
+          : step.scatters() ? harness::check_scatter_case(variant, harness::scatter_case(shape), run.launches)
+                            : harness::check_rank_case(variant, harness::rank_case(shape), run.launches);
       return {result.ok ? kPassed : kMismatch, result.report, 0};
     }
     harness::ProblemForm form = run.form.value_or(harness::form_of(step, variant));

@@ -32,7 +32,7 @@ FIELDS = {"figures": "roofline", "burst": "suite", "claims": "measuring", "profi
           "copies": "copied", "gathers": "gathered", "shapes": "timed", "rounds": "timed", "checks": "checks"}
 TITLES = {"roofline": "the limits of a GPU (tools/roofline)", "suite": "the suite (tools/compare --suite --json)",
           "measuring": "ways of timing (tools/measuring --json)", "counters": "a profiler's counters (tools/counters.py)",
-          "sweep": "tile sizes (tools/sweep --json)", "copied": "copies between GPUs (tools/run 60 --json)", "gathered": "products over GPUs (tools/run 61 --json)", "timed": "a timed run (tools/compare --json)",
+          "sweep": "tile sizes (tools/sweep --json)", "copied": "copies between GPUs (tools/run 60 --json)", "gathered": "products over GPUs (tools/run 61 or 62 --json)", "timed": "a timed run (tools/compare --json)",
           "checks": "verifications without times"}
 
 

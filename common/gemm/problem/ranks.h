@@ -1,5 +1,6 @@
 // The problems of Part VII: several GPUs of one process, called ranks. In the first one each of them sends
-// bytes to the next one; in the second one they multiply an A whose rows are spread over them.
+// bytes to the next one; in the second one they multiply an A whose rows are spread over them; in the third
+// one each multiplies a part of K, and the sums are spread over them.
 #pragma once
 
 #include <cstddef>
@@ -78,6 +79,45 @@ struct GatherGemm {
   const GatherMemory& memory(int rank) const { return ranks[static_cast<std::size_t>(rank)]; }
   int rows_of_rank() const { return shape.m / count(); }
   int pieces() const { return ceil_div(rows_of_rank(), piece_rows); }
+};
+
+/// Operands of this many epochs in succession differ, so what was left two epochs ago is never right.
+inline constexpr std::size_t kScatterPhases = 3;
+/// Tiles of D are at most so large: for whole ones of this size there is memory.
+inline constexpr int kScatterRows = 128;
+inline constexpr int kScatterColumns = 256;
+/// Flags that such a tile has.
+inline constexpr int kScatterFlags = 2;
+
+/// The memory of one rank in a product followed by a reduce-scatter.
+struct ScatterMemory {
+  const bf16* a[kScatterPhases] = {};  // [m][k]: its own part of K; epoch e multiplies a[e % kScatterPhases]
+  const bf16* b = nullptr;             // [n][k]: its own part of K
+  bf16* d = nullptr;                   // [rows_of_rank()][n]: its own rows
+  void* partials[2] = {};  // [ranks][partial_bytes()], in even and in odd epochs: what each rank adds to them
+  std::uint32_t* arrived = nullptr;  // [ranks][flags_of_rank()]: the last epoch in which the partials came
+};
+
+/// Every rank has a part of K, and with it computes a part of the sum for every element of D. Rank r gets the
+/// rows r * M / R to (r + 1) * M / R - 1 of the whole sum.
+///
+/// Odd and even epochs use different buffers for partials. A rank that sends in epoch e + 2 has finished
+/// epoch e + 1, in which it saw a flag of every other rank. Each of those had finished epoch e before it
+/// raised that flag, so nobody still reads what is overwritten.
+struct ScatterGemm {
+  std::vector<ScatterMemory> ranks;
+  Shape shape;  // of each rank's product: all rows and columns, and the part of K that is its own
+
+  int count() const { return static_cast<int>(ranks.size()); }
+  const ScatterMemory& memory(int rank) const { return ranks[static_cast<std::size_t>(rank)]; }
+  int rows_of_rank() const { return shape.m / count(); }
+  std::int64_t tiles_of_rank() const {
+    return std::int64_t{rows_of_rank() / kScatterRows} * ceil_div(shape.n, kScatterColumns);
+  }
+  std::int64_t partial_bytes() const {  // in binary32
+    return tiles_of_rank() * kScatterRows * kScatterColumns * std::int64_t{sizeof(float)};
+  }
+  std::int64_t flags_of_rank() const { return tiles_of_rank() * kScatterFlags; }
 };
 
 /// A prepared exchange. `before`, `run` and `after` follow each other on one stream, and `reader` has a

@@ -95,7 +95,9 @@ struct Variant {
   int layers = 0;  // of a chain of launches, each of which computes as many columns of D; 0: none
   std::function<RankLauncher(const PeerCopy&)> prepare_ranks{};     // instead of prepare: needs several GPUs
   std::function<RankLauncher(const GatherGemm&)> prepare_gather{};  // the same of a product over them
-  bool by_copy_engine = false;                                      // of both: no SM copies
+  std::function<RankLauncher(const ScatterGemm&)>
+      prepare_scatter{};        // of one whose sums are spread over them
+  bool by_copy_engine = false;  // of the first two: no SM copies
 
   bool takes_groups() const { return groups != GroupForm::kNone; }
   bool takes_placed_groups() const {
@@ -136,10 +138,11 @@ struct Step {
 
   /// Whether it is about several GPUs. It has no place in a comparison of kernels of one GPU.
   bool takes_ranks() const {
-    return gathers() || (!variants.empty() && variants.front().prepare_ranks != nullptr);
+    return gathers() || scatters() || (!variants.empty() && variants.front().prepare_ranks != nullptr);
   }
   /// Whether it multiplies there.
   bool gathers() const { return !variants.empty() && variants.front().prepare_gather != nullptr; }
+  bool scatters() const { return !variants.empty() && variants.front().prepare_scatter != nullptr; }
 };
 
 /// The step that a folder's kernel.cuh defines. One that was copied and still has the name of another would

@@ -16,6 +16,7 @@
 #include "harness/base/problem.h"
 #include "harness/cli/program.h"
 #include "harness/cli/rank_options.h"
+#include "harness/cli/rank_products.h"
 #include "harness/cli/selection.h"
 #include "harness/record/json.h"
 #include "harness/timing/ranks.h"
@@ -116,59 +117,6 @@ bool check_emulated_gathers(const std::vector<Entry>& entries, const RankOptions
   return true;
 }
 
-double teraflops(const gemm::Shape& shape, double microseconds) {
-  return 2.0 * shape.m * shape.n * shape.k / microseconds * 1e-6;
-}
-
-double median_of(const std::vector<RankContestant>& contestants, const char* variant) {
-  const auto found = std::find_if(contestants.begin(), contestants.end(),
-                                  [&](const RankContestant& one) { return one.variant == variant; });
-  return found == contestants.end() ? 0 : found->median_us;
-}
-
-/// How much faster than one after the other the product and the copies can be, if they hide each other.
-double overlap_limit(double product_us, double copies_us) {
-  return (product_us + copies_us) / std::max(product_us, copies_us);
-}
-
-nlohmann::json gather_to_json(const gemm::Shape& shape, const RankContestant& one) {
-  nlohmann::json json = {{"name", one.is_opponent ? "opponent" : "61_gather_gemm"},
-                         {"variant", one.variant},
-                         {"ctas", one.ctas},
-                         {"piece_bytes", one.piece_bytes},
-                         {"median_us", one.median_us},
-                         {"q1_us", one.q1_us},
-                         {"q3_us", one.q3_us},
-                         {"to_reference", one.to_reference},
-                         {"verdict", one.verdict},
-                         {"samples_us", one.samples_us}};
-  if (one.has_result) json["tflops"] = teraflops(shape, one.median_us);
-  return json;
-}
-
-void print_gathers(const gemm::Shape& shape, const std::vector<RankContestant>& contestants) {
-  fmt::print("  {:<22}  {:>4}  {:>9}  {:>10}  {:>6}  {:>8}  {}\n", "variant", "CTAs", "piece", "median",
-             "IQR", "TFLOP/s", "speed / reference");
-  for (const RankContestant& one : contestants) {
-    fmt::print("  {:<22}  {:>4}  {:>9}  {:>10}  {:>4.1f} %  {:>8}  {}\n", one.variant,
-               one.ctas == 0 ? "-" : fmt::format("{}", one.ctas),
-               one.piece_bytes == 0 ? "-" : size_text(one.piece_bytes), human_time(one.median_us),
-               100 * (one.q3_us - one.q1_us) / one.median_us,
-               one.has_result ? fmt::format("{:.0f}", teraflops(shape, one.median_us)) : "-",
-               one.is_reference
-                   ? "1 (reference)"
-                   : fmt::format("{}  {}", human_ratio(one.to_reference), to_string(one.verdict)));
-  }
-  const double product = median_of(contestants, kProductOfOpponent);
-  const double copies = median_of(contestants, kCopiesOfOpponent);
-  if (product > 0 && copies > 0)
-    fmt::print(
-        "  limit: the product alone takes {}, the copies alone {}: together at most {:.3f} times as "
-        "fast as one after the other\n",
-        human_time(product), human_time(copies), overlap_limit(product, copies));
-  std::fflush(stdout);
-}
-
 std::vector<RankContestant> gather_contestants(RankGather& gather, const std::vector<Entry>& entries,
                                                const RankOptions& options) {
   const gemm::Shape& shape = gather.form().shape;
@@ -218,19 +166,9 @@ bool run_gathers_on_gpus(const std::vector<Entry>& entries, const RankOptions& o
     std::vector<RankContestant> contestants = gather_contestants(gather, entries, options);
     time_ranks(gather, contestants, timing);
     clear_progress();
-    print_gathers(form.shape, contestants);
-    nlohmann::json timed = {{"m", form.shape.m},
-                            {"n", form.shape.n},
-                            {"k", form.shape.k},
-                            {"ranks", form.ranks},
-                            {"topology", topology},
-                            {"rounds", contestants.front().samples_us.size()},
-                            {"limit", overlap_limit(median_of(contestants, kProductOfOpponent),
-                                                    median_of(contestants, kCopiesOfOpponent))},
-                            {"contestants", nlohmann::json::array()}};
-    for (const RankContestant& one : contestants)
-      timed["contestants"].push_back(gather_to_json(form.shape, one));
-    record["gathers"].push_back(timed);
+    print_products(form.shape, contestants);
+    record["gathers"].push_back(
+        products_to_json(*entries.front().step, form.shape, form.ranks, topology, contestants));
     if (!options.json.empty()) write_json(options.json, record);  // what is measured stays
   }
   if (!options.json.empty()) write_record(options.json, record);

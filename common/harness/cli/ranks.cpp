@@ -17,6 +17,7 @@
 #include "harness/cli/program.h"
 #include "harness/cli/rank_gathers.h"
 #include "harness/cli/rank_options.h"
+#include "harness/cli/rank_scatters.h"
 #include "harness/cli/selection.h"
 #include "harness/record/json.h"
 #include "harness/timing/ranks.h"
@@ -217,6 +218,7 @@ bool run_on_gpus(const std::vector<Entry>& entries, const RankOptions& options, 
 
 int run_rank_step(int argc, char** argv, const gemm::Step& step) {
   if (step.gathers()) return run_gather_step(argc, argv, step);
+  if (step.scatters()) return run_scatter_step(argc, argv, step);
   return guarded([&] {
     RankOptions options;
     CLI::App app{fmt::format("{}: {}", step.name, step.title), step.name};

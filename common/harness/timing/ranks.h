@@ -10,6 +10,7 @@
 #include "harness/timing/timing.h"
 #include "harness/verify/workload/rank_gather.h"
 #include "harness/verify/workload/rank_run.h"
+#include "harness/verify/workload/rank_scatter.h"
 
 namespace harness {
 
@@ -39,6 +40,11 @@ void time_ranks(RankRun& run, std::vector<RankContestant>& contestants, const Ti
 std::vector<RankContestant> gather_opponents(RankGather& gather);
 inline constexpr const char* kProductOfOpponent = "cublaslt_alone";
 inline constexpr const char* kCopiesOfOpponent = "copies_alone";
+
+/// The same for a product and a reduce-scatter: cuBLASLt's best algorithm with a D in bf16 on every rank, and
+/// then copies to the owners and a kernel that adds them, or NCCL; and the product in parts, whose copies run
+/// beside the next part.
+std::vector<RankContestant> scatter_opponents(RankScatter& scatter);
 
 /// Lets a rank wait, for tests of what happens when one is late. Does nothing on the emulator, whose
 /// schedule does that.

@@ -26,11 +26,13 @@ REFUSED = {
     "tools/run 61 4096 --variant copy_engine --piece 1MiB,4MiB,16MiB": "too much for the emulator",
     "tools/run 61 8192 --variant sms --ctas 4,8,16": "too much for the emulator",
     "tools/run 61 4096 --check --relaunch 1000 --delay 50": "--delay is for GPUs",
+    "tools/run 62 4096 --variant bf16,flag_at_once": "too much for the emulator",
+    "tools/run 62 4096 --check --relaunch 1000 --delay 50": "--delay is for GPUs",
 }
 # Others change the tree, take long, or need what not every machine has: their --help must know the flags.
 TYPED = {"compare", "play", "run", "sweep"}
 # Steps whose times are those of several GPUs.
-OF_SEVERAL_GPUS = {"60", "61"}
+OF_SEVERAL_GPUS = {"60", "61", "62"}
 # Arguments with which a program needs no GPU.
 ANYWHERE = {"--budget", "--check", "--counters", "--help", "--list", "--inject-faults"}
 # What a prediction refuses, because nothing runs: the flag, and how many words belong to it.

@@ -266,6 +266,34 @@ __global__ void widening_kernel(const gemm::bf16* narrow, float* wide, int count
   if (i < count) wide[i] = gemm::to_float(narrow[i]);
 }
 
+__global__ void __launch_bounds__(kThreads)
+    sum_kernel(SumParts parts, gemm::bf16* __restrict__ d, std::int64_t vectors) {
+  const std::int64_t first = static_cast<std::int64_t>(blockIdx.x) * kThreads * kUnroll + threadIdx.x;
+  float sum[kUnroll][kVector] = {};
+  for (int part = 0; part < parts.parts; ++part) {
+    Vector values[kUnroll];
+#pragma unroll
+    for (int i = 0; i < kUnroll; ++i) {
+      const std::int64_t index = first + i * kThreads;
+      if (index < vectors) values[i] = reinterpret_cast<const Vector*>(parts.part[part])[index];
+    }
+#pragma unroll
+    for (int i = 0; i < kUnroll; ++i) {
+#pragma unroll
+      for (int j = 0; j < kVector; ++j) sum[i][j] += gemm::to_float(values[i].element[j]);
+    }
+  }
+#pragma unroll
+  for (int i = 0; i < kUnroll; ++i) {
+    const std::int64_t index = first + i * kThreads;
+    if (index >= vectors) continue;
+    Vector result;
+#pragma unroll
+    for (int j = 0; j < kVector; ++j) result.element[j] = gemm::to_bf16(sum[i][j]);
+    reinterpret_cast<Vector*>(d)[index] = result;
+  }
+}
+
 }  // namespace
 
 void launch_with_tensor(const gemm::Problem& problem, gemm::ptx::Stream stream) {
@@ -330,6 +358,13 @@ void launch_second(const gemm::Problem& problem, gemm::ptx::Stream stream) {
   if (problem.epilogue.reduction != gemm::Reduction::kNone) return launch_reduction(problem, stream);
   if (problem.epilogue.auxiliary != gemm::Auxiliary::kNone) return launch_with_tensor(problem, stream);
   launch_elementwise(problem, stream);
+}
+
+void launch_sum(const SumParts& parts, gemm::bf16* d, std::int64_t count, gemm::ptx::Stream stream) {
+  const std::int64_t vectors = count / kVector;
+  const auto blocks = static_cast<unsigned>((vectors + kThreads * kUnroll - 1) / (kThreads * kUnroll));
+  sum_kernel<<<blocks, kThreads, 0, stream>>>(parts, d, vectors);
+  check_cuda(cudaGetLastError(), "starting a sum of partials");
 }
 
 void launch_widening(const gemm::bf16* narrow, float* wide, int count, gemm::ptx::Stream stream) {

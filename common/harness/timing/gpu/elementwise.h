@@ -1,6 +1,8 @@
 // The second half of an unfused baseline: what an epilogue does, as a kernel of its own. GPU build only.
 #pragma once
 
+#include <cstdint>
+
 #include "gemm/problem/bf16.h"
 #include "gemm/problem/problem.h"
 #include "ptx/launch_shape.h"
@@ -23,6 +25,14 @@ void launch_reduction(const gemm::Problem& problem, gemm::ptx::Stream stream);
 
 /// The one of these that the epilogue needs.
 void launch_second(const gemm::Problem& problem, gemm::ptx::Stream stream);
+
+/// d[i] = the sum of part[i] over all parts, rounded once. `count` is a multiple of 8.
+inline constexpr int kMostParts = 8;
+struct SumParts {
+  const gemm::bf16* part[kMostParts] = {};
+  int parts = 0;
+};
+void launch_sum(const SumParts& parts, gemm::bf16* d, std::int64_t count, gemm::ptx::Stream stream);
 
 /// wide[i] = narrow[i]
 void launch_widening(const gemm::bf16* narrow, float* wide, int count, gemm::ptx::Stream stream);

@@ -1,23 +1,15 @@
 // harness/timing/ranks.h: what step 61 is raced against.
-#include <cuda_runtime_api.h>
-#include <dlfcn.h>
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <chrono>
 #include <cstddef>
 #include <functional>
 #include <memory>
 #include <string>
-#include <thread>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "harness/backend/backend.h"
-#include "harness/backend/cuda_check.h"
-#include "harness/timing/cuda_event.h"
 #include "harness/timing/gpu/baselines.h"
+#include "harness/timing/gpu/rank_opponents.h"
 #include "harness/timing/ranks.h"
 #include "ptx/peer_copy.h"
 
@@ -26,86 +18,12 @@ namespace {
 
 constexpr int kPartsOfOpponent = 2;  // of each rank's rows, where cuBLASLt multiplies beside the copies
 
-/// NCCL's all-gather, of a library that is loaded at run time. NCCL User Guide, "NCCL API".
-class Nccl {
- public:
-  explicit Nccl(int ranks) {
-    void* const library = ::dlopen("libnccl.so.2", RTLD_NOW | RTLD_GLOBAL);
-    if (library == nullptr) return;
-    const auto find = [library](auto*& function, const char* name) {
-      function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(::dlsym(library, name));
-      return function != nullptr;
-    };
-    int (*init)(void** communicators, int count, const int* devices) = nullptr;
-    if (!find(init, "ncclCommInitAll") || !find(group_start_, "ncclGroupStart") ||
-        !find(group_end_, "ncclGroupEnd") || !find(all_gather_, "ncclAllGather"))
-      return;
-    std::vector<void*> made(static_cast<std::size_t>(ranks));
-    if (init(made.data(), ranks, nullptr) == 0) communicators_ = made;
-  }
-  bool is_usable() const { return !communicators_.empty(); }
-
-  /// In place: every rank's part is where it belongs.
-  void all_gather(const std::vector<std::pair<void*, gemm::ptx::Stream>>& ranks, std::size_t part) const {
-    constexpr int kBytes = 1;  // ncclUint8
-    check(group_start_());
-    for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
-      const auto [memory, stream] = ranks[rank];
-      check(all_gather_(static_cast<std::byte*>(memory) + rank * part, memory, part, kBytes,
-                        communicators_[rank], stream));
-    }
-    check(group_end_());
-  }
-
- private:
-  static void check(int status) {
-    if (status != 0) throw Error(fmt::format("NCCL failed: status {}", status));
-  }
-
-  int (*group_start_)() = nullptr;
-  int (*group_end_)() = nullptr;
-  int (*all_gather_)(const void* from, void* to, std::size_t count, int type, void* communicator,
-                     gemm::ptx::Stream stream) = nullptr;
-  std::vector<void*> communicators_;
-};
-
 gemm::Gemm rows_of(const gemm::GatherGemm& all, int rank, std::size_t parity, int first, int rows) {
   const gemm::GatherMemory& memory = all.memory(rank);
   return {{rows, all.shape.n, all.shape.k},
           memory.a[parity] + gemm::offset(first, 0, all.shape.k),
           memory.b,
           memory.d + gemm::offset(first, 0, all.shape.n)};
-}
-
-/// The fastest of cuBLASLt's algorithms for products of so many rows, timed on rank 0.
-Contestant fastest(const RankGather& gather, const gemm::GatherGemm& all, int rows) {
-  constexpr int kRounds = 7;
-  constexpr auto kIdle = std::chrono::milliseconds(3);
-  gather.ranks().enter(0);
-  const gemm::Gemm product = rows_of(all, 0, 0, 0, rows);
-  std::vector<Contestant> candidates = cublaslt_candidates(product.shape);
-  if (candidates.empty())
-    throw Error("cuBLASLt has no algorithm for the product that step 61 is compared with");
-  const gemm::ptx::Stream stream = gather.ranks().stream(0, RankStream::kSend);
-  CudaEvent start;
-  CudaEvent stop;
-  std::vector<std::vector<double>> times(candidates.size());
-  for (int round = 0; round < kRounds; ++round) {
-    for (std::size_t i = 0; i < candidates.size(); ++i) {
-      const gemm::Launcher launcher = candidates[i].prepare(product);
-      gather.ranks().synchronize();
-      std::this_thread::sleep_for(kIdle);
-      start.record(stream);
-      launcher(stream);
-      stop.record(stream);
-      gather.ranks().synchronize();
-      if (round > 0) times[i].push_back(stop.microseconds_since(start));  // the first round loads kernels
-    }
-  }
-  std::vector<double> medians;
-  for (const std::vector<double>& one : times) medians.push_back(quantile(one, 0.5));
-  const auto best = std::min_element(medians.begin(), medians.end()) - medians.begin();
-  return candidates[static_cast<std::size_t>(best)];
 }
 
 /// What the opponents have in common. Their work is given for all ranks at once, when the last rank's turn
@@ -116,13 +34,13 @@ class Opponents {
       : gather_(gather),
         all_(gather.problem(gather.form().shape.m / gather.form().ranks, 1)),
         nccl_(all_.count()),
-        whole_(fastest(gather, all_, all_.shape.m)),
-        rank_(fastest(gather, all_, all_.rows_of_rank())),
-        part_(fastest(gather, all_, rows_of_part())) {
+        whole_(fastest(all_.shape.m)),
+        rank_(fastest(all_.rows_of_rank())),
+        part_(fastest(rows_of_part())) {
     for (int rank = 0; rank < all_.count(); ++rank) {
       gather.ranks().enter(rank);
       sides_.push_back(std::make_unique<gemm::ptx::SideStream>());
-      for (int i = 0; i < all_.count() * parts(); ++i) sent_.push_back(std::make_unique<Sent>());
+      for (int i = 0; i < all_.count() * parts(); ++i) sent_.push_back(std::make_unique<SentEvent>());
     }
   }
 
@@ -170,25 +88,15 @@ class Opponents {
   void enter(int rank) const { gather_.ranks().enter(rank); }
 
  private:
-  struct Sent {
-    Sent() { check_cuda(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "creating an event"); }
-    ~Sent() { cudaEventDestroy(event); }
-    Sent(const Sent&) = delete;
-    Sent& operator=(const Sent&) = delete;
-    cudaEvent_t event{};
-  };
-
   int parts() const { return std::min(kPartsOfOpponent, all_.rows_of_rank() / gemm::kGatherRows); }
   int rows_of_part() const {
     return gemm::ceil_div(all_.rows_of_rank() / gemm::kGatherRows, parts()) * gemm::kGatherRows;
   }
   gemm::ptx::Stream main(int rank) const { return gather_.ranks().stream(rank, RankStream::kSend); }
-  cudaEvent_t sent(int from, int to, int part) const {
-    return sent_[static_cast<std::size_t>((from * all_.count() + to) * parts() + part)]->event;
+  const SentEvent& sent(int from, int to, int part) const {
+    return *sent_[static_cast<std::size_t>((from * all_.count() + to) * parts() + part)];
   }
-  void wait(int from, int to, int part) const {
-    check_cuda(cudaStreamWaitEvent(main(to), sent(from, to, part)), "waiting for a copy");
-  }
+  void wait(int from, int to, int part) const { sent(from, to, part).hold(main(to)); }
   /// Each rank sends its rows in parts, to the rank before it first.
   void send(std::size_t parity, const std::function<gemm::ptx::Stream(int)>& stream_of) {
     const int rows = all_.rows_of_rank();
@@ -205,10 +113,13 @@ class Opponents {
                              2;
           gemm::ptx::copy_to_peer(all_.memory(to).a[parity] + at, to, all_.memory(rank).a[parity] + at, rank,
                                   bytes, stream);
-          check_cuda(cudaEventRecord(sent(rank, to, part), stream), "recording an event");
+          sent(rank, to, part).record(stream);
         }
       }
     }
+  }
+  Contestant fastest(int rows) const {
+    return fastest_of_cublaslt(gather_.ranks(), rows_of(all_, 0, 0, 0, rows));
   }
   void product(const Contestant& algorithm, int rank, std::size_t parity, int first, int rows) {
     gather_.ranks().enter(rank);
@@ -220,7 +131,7 @@ class Opponents {
   Nccl nccl_;
   Contestant whole_, rank_, part_;
   std::vector<std::unique_ptr<gemm::ptx::SideStream>> sides_;
-  std::vector<std::unique_ptr<Sent>> sent_;
+  std::vector<std::unique_ptr<SentEvent>> sent_;
 };
 
 }  // namespace

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cstddef>
 
 #include "harness/backend/backend.h"
@@ -10,31 +9,9 @@
 #include "harness/base/problem.h"
 #include "harness/verify/inputs.h"
 #include "harness/verify/reference.h"
+#include "harness/verify/workload/rank_matrix.h"
 
 namespace harness {
-namespace {
-
-std::size_t bytes_of(int rows, int columns) {
-  return static_cast<std::size_t>(gemm::offset(rows, 0, columns)) * sizeof(gemm::bf16);
-}
-
-/// Calls body(first_row, rows) for what a slab of the reference may have.
-template <typename Body>
-void in_slabs(int rows, int columns, const Body& body) {
-  const int step = static_cast<int>(std::clamp<std::size_t>(
-      kReferenceSlab / static_cast<std::size_t>(columns), 1, static_cast<std::size_t>(rows)));
-  for (int row = 0; row < rows; row += step) body(row, std::min(step, rows - row));
-}
-
-void fill_matrix(const Ranks& ranks, int rank, gemm::bf16* elements, const InputRule& rule) {
-  ranks.enter(rank);
-  if (device_fill(elements, rule)) return;
-  const std::vector<gemm::bf16> host = host_input(rule);
-  ranks.copy_to(rank, elements, host.data(), host.size() * sizeof(gemm::bf16));
-}
-
-}  // namespace
-
 void check_gather(const RankGatherForm& form) {
   const auto [m, n, k] = form.shape;
   const int rows = form.ranks * gemm::kGatherRows;
@@ -60,13 +37,14 @@ RankGather::RankGather(const RankGatherForm& form, const gemm::TileShape& tile)
     };
     gemm::GatherMemory& memory = memory_.emplace_back();
     for (std::size_t parity = 0; parity < 2; ++parity) {
-      memory.a[parity] = static_cast<gemm::bf16*>(allocate(bytes_of(m, k), parity == 0 ? "even A" : "odd A"));
+      memory.a[parity] =
+          static_cast<gemm::bf16*>(allocate(bytes_of_matrix(m, k), parity == 0 ? "even A" : "odd A"));
       fill_matrix(ranks_, rank, memory.a[parity], rule_of_a(parity));
     }
-    auto* const b = static_cast<gemm::bf16*>(allocate(bytes_of(n, k), "B"));
+    auto* const b = static_cast<gemm::bf16*>(allocate(bytes_of_matrix(n, k), "B"));
     fill_matrix(ranks_, rank, b, rule_of_b(rank));
     memory.b = b;
-    auto* const guarded = static_cast<std::uint8_t*>(allocate(bytes_of(m, n) + 2 * kGuardBytes, "D"));
+    auto* const guarded = static_cast<std::uint8_t*>(allocate(bytes_of_matrix(m, n) + 2 * kGuardBytes, "D"));
     memory.d = reinterpret_cast<gemm::bf16*>(guarded + kGuardBytes);
     memory.arrived = static_cast<std::uint32_t*>(allocate(flags, "flags"));
     ranks_.fill(rank, memory.arrived, 0, flags);
@@ -105,13 +83,13 @@ void RankGather::poison() {
     const gemm::GatherMemory& memory = memory_[static_cast<std::size_t>(rank)];
     for (gemm::bf16* a : memory.a) {
       const int behind = (rank + 1) * own;
-      ranks_.fill(rank, a, kPoisonByte, bytes_of(rank * own, k));
-      ranks_.fill(rank, a + gemm::offset(behind, 0, k), kPoisonByte, bytes_of(m - behind, k));
+      ranks_.fill(rank, a, kPoisonByte, bytes_of_matrix(rank * own, k));
+      ranks_.fill(rank, a + gemm::offset(behind, 0, k), kPoisonByte, bytes_of_matrix(m - behind, k));
     }
-    ranks_.fill(rank, memory.d, kPoisonByte, bytes_of(m, n));
+    ranks_.fill(rank, memory.d, kPoisonByte, bytes_of_matrix(m, n));
     auto* const d = reinterpret_cast<std::uint8_t*>(memory.d);
     ranks_.copy_to(rank, d - kGuardBytes, guard.data(), kGuardBytes);
-    ranks_.copy_to(rank, d + bytes_of(m, n), guard.data(), kGuardBytes);
+    ranks_.copy_to(rank, d + bytes_of_matrix(m, n), guard.data(), kGuardBytes);
   }
 }
 
@@ -128,20 +106,6 @@ void RankGather::start(const gemm::RankLauncher& launcher, Readers, const Delay&
   give(launcher.before, delay);
   give(launcher.run, {});
   give(launcher.after, {});
-}
-
-InputDamage RankGather::damage_of_a(int rank, std::size_t parity) const {
-  const InputRule rule = rule_of_a(parity);
-  InputDamage damage;
-  std::vector<gemm::bf16> slab;
-  in_slabs(rule.rows, rule.columns, [&](int first, int rows) {
-    slab.resize(static_cast<std::size_t>(gemm::offset(rows, 0, rule.columns)));
-    const gemm::bf16* const a = memory_[static_cast<std::size_t>(rank)].a[parity];
-    ranks_.copy_from(rank, slab.data(), a + gemm::offset(first, 0, rule.columns),
-                     bytes_of(rows, rule.columns));
-    compare_input(rule, first, rows, slab.data(), damage);
-  });
-  return damage;
 }
 
 /// On a GPU it reads the A that has arrived, which check() has compared with what was sent.
@@ -177,7 +141,8 @@ CheckResult RankGather::check() {
   const auto [m, n, k] = shape_of_rank();
   CheckResult all{.ok = true, .report = {}, .summary = {}, .failed = {}, .error = {}};
   for (int rank = 0; rank < form_.ranks; ++rank) {
-    const InputDamage of_a = damage_of_a(rank, parity);
+    const InputDamage of_a =
+        damage_of_matrix(ranks_, rank, memory_[static_cast<std::size_t>(rank)].a[parity], rule_of_a(parity));
     if (of_a.count > 0) {
       all.failed.emplace_back(kInputA);
       all.report += fmt::format(
@@ -192,12 +157,12 @@ CheckResult RankGather::check() {
     const auto* const before = reinterpret_cast<const std::uint8_t*>(d) - kGuardBytes;
     std::vector<std::uint8_t> band(kGuardBytes);
     std::vector<gemm::bf16> got(static_cast<std::size_t>(gemm::offset(m, 0, n)));
-    ranks_.copy_from(rank, got.data(), d, bytes_of(m, n));
+    ranks_.copy_from(rank, got.data(), d, bytes_of_matrix(m, n));
     Verification verification(rule_of_a(parity), rule_of_b(rank), tile_);
     verification.check_values(reference(rank, parity), got.data());
     ranks_.copy_from(rank, band.data(), before, kGuardBytes);
     verification.check_guard(band.data(), true);
-    ranks_.copy_from(rank, band.data(), before + kGuardBytes + bytes_of(m, n), kGuardBytes);
+    ranks_.copy_from(rank, band.data(), before + kGuardBytes + bytes_of_matrix(m, n), kGuardBytes);
     verification.check_guard(band.data(), false);
     const CheckResult result = verification.result();
     all.summary = result.summary;

@@ -53,7 +53,6 @@ class RankGather : public RankRun {
   gemm::Shape shape_of_rank() const;
   InputRule rule_of_a(std::size_t parity) const;
   InputRule rule_of_b(int rank) const;
-  InputDamage damage_of_a(int rank, std::size_t parity) const;
   const Acceptance& reference(int rank, std::size_t parity);
 
   RankGatherForm form_;
