@@ -56,6 +56,9 @@ __global__ void __launch_bounds__(Roles<T, kPairs * T::kWarpgroups>::kThreads, 1
   auto& shared = ptx::dynamic_shared<FewRowsShared<T, kStages>>();
   auto& ring = shared.ring;
   static_assert(T::kWarpgroups == kParts, "each CTA of a cluster finishes one block");
+  // Otherwise the pairs would use a stage in turn. A wait for its second phase passes at once while the first
+  // is not complete, and the pair that waits for the second has not waited for the first.
+  static_assert(kStages % kPairs == 0, "each pair has stages of its own");
   const int rank = static_cast<int>(ptx::cluster_ctarank());
   const int tile_row = static_cast<int>(blockIdx.y) * T::kM;
   const int tile_column = static_cast<int>(blockIdx.z) * T::kN;
@@ -211,12 +214,14 @@ Variant with_weights(Variant given, int stages, int group) {
   return given;
 }
 
-/// As many stages as fit, of a group each.
+/// As many stages as fit, of a group each, but a whole number for each pair: a stage is always the same
+/// pair's.
 template <typename W, int kColumns>
 Variant few_rows(Variant given) {
   using T = GroupTiling<W, 128, kColumns>;
-  constexpr int kStages = (226 * 1024 - static_cast<int>(sizeof FewRowsShared<T, 1>::partials)) /
-                          static_cast<int>(sizeof(WgmmaTiles<T>));
+  constexpr int kFit = (226 * 1024 - static_cast<int>(sizeof FewRowsShared<T, 1>::partials)) /
+                       static_cast<int>(sizeof(WgmmaTiles<T>));
+  constexpr int kStages = kFit / kPairs * kPairs;
   using Grid = FewRowsCtas<T, FewRowsShared<T, kStages>, Roles<T, kPairs * T::kWarpgroups>::kThreads>;
   return variant_of<few_rows_kernel<T, kStages>, Grid>(
       with_weights<T>(given, kStages, T::kK), [](const Problem& problem) {
