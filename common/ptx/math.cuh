@@ -46,6 +46,13 @@ __device__ __forceinline__ std::uint32_t fma_rn_bf16x2(std::uint32_t a, std::uin
   return result;
 }
 
+/// fma.rn.f16x2: the same for fp16; what is too large becomes infinity.
+__device__ __forceinline__ std::uint32_t fma_rn_f16x2(std::uint32_t a, std::uint32_t b, std::uint32_t c) {
+  std::uint32_t result;
+  asm("fma.rn.f16x2 %0, %1, %2, %3;" : "=r"(result) : "r"(a), "r"(b), "r"(c));
+  return result;
+}
+
 /// lop3.b32 with the table of (a & b) | c, bit by bit. In C++ a compiler that knows b and c may take an
 /// instruction for each operator, because one has room for one immediate only. PTX ISA, "Logic and Shift
 /// Instructions: lop3".

@@ -15,7 +15,6 @@
 #include "gemm/tile/weight_tile.cuh"
 #include "gemm/tile/wgmma_tile.cuh"
 #include "ptx/cluster.cuh"
-#include "ptx/convert.cuh"
 #include "ptx/core.cuh"
 #include "ptx/descriptor.h"
 #include "ptx/elect.cuh"
@@ -29,7 +28,6 @@
 #include "ptx/tensor_map.h"
 #include "ptx/tma.cuh"
 #include "ptx/wgmma.cuh"
-#include "ptx/wgmma_transposed.cuh"
 #include "widen.cuh"
 
 namespace gemm::step_45 {
@@ -47,15 +45,20 @@ struct FewRowsShared {
 
 template <typename T, int kStages>
 __global__ void __launch_bounds__(Roles<T, kPairs * T::kWarpgroups>::kThreads, 1)
-    few_rows_kernel(Shape shape, bf16* d, const __grid_constant__ ptx::TensorMap w_map,
+    few_rows_kernel(Shape shape, typename T::Activation* d, const __grid_constant__ ptx::TensorMap w_map,
                     const __grid_constant__ ptx::TensorMap x_map,
                     const __grid_constant__ ptx::TensorMap s_map) {
   using R = Roles<T, kPairs * T::kWarpgroups>;
+  using W = typename T::Weight;
+  using X = typename T::Activation;
   constexpr std::uint32_t kStart = 1;  // a named barrier: the mbarriers are initialised
   constexpr std::uint32_t kAll = kPairs * T::kThreads + 32;
   auto& shared = ptx::dynamic_shared<FewRowsShared<T, kStages>>();
   auto& ring = shared.ring;
   static_assert(T::kWarpgroups == kParts, "each CTA of a cluster finishes one block");
+  // Otherwise the pairs would use a stage in turn. A wait for its second phase passes at once while the first
+  // is not complete, and the pair that waits for the second has not waited for the first.
+  static_assert(kStages % kPairs == 0, "each pair has stages of its own");
   const int rank = static_cast<int>(ptx::cluster_ctarank());
   const int tile_row = static_cast<int>(blockIdx.y) * T::kM;
   const int tile_column = static_cast<int>(blockIdx.z) * T::kN;
@@ -99,23 +102,25 @@ __global__ void __launch_bounds__(Roles<T, kPairs * T::kWarpgroups>::kThreads, 1
   for (int i = pair; i < count; i += kPairs) {
     ring.consumer_wait(read, i);
     const auto& stage = ring.stage[read.stage];
-    const float scales[2] = {to_float(ptx::ld_shared(&stage.scales[row])),
-                             to_float(ptx::ld_shared(&stage.scales[row + 8]))};
+    const float scales[2] = {to_float(ptx::ld_shared(&stage.scales[0][row])),
+                             to_float(ptx::ld_shared(&stage.scales[0][row + 8]))};
+    std::uint32_t minus[2] = {kMinus8<X>, kMinus8<X>};
+    if constexpr (kScaleLines<W> == 2) load_zero_points<X>(minus, stage.scales[1], row);
     // ANCHOR: widen_and_multiply
     float products[T::kN / 2];          // those of this group
     Fragment fragments[T::kPanels][4];  // [panel][slab]
 #pragma unroll
     for (int panel = 0; panel < T::kPanels; ++panel)
-      widen_panel<T>(fragments[panel], stage.weights[panel][block]);
+      widen_panel<T>(fragments[panel], stage.weights[panel][block], minus);
     ptx::wgmma_fence_operand(products);
     for (auto& panel : fragments)
       for (auto& fragment : panel) ptx::wgmma_fence_operand(fragment);
     ptx::wgmma_fence();
 #pragma unroll
     for (int slab = 0; slab < 4 * T::kPanels; ++slab)
-      ptx::wgmma_m64nNk16_f32_bf16_rs<T::kN, 0>(
-          products, fragments[slab / 4][slab % 4],
-          ptx::advanced(tile_descriptor<64>(stage.activations[slab / 4][0]), slab % 4 * 32), slab > 0);
+      multiply_weights<T>(products, fragments[slab / 4][slab % 4],
+                          ptx::advanced(tile_descriptor<64>(stage.activations[slab / 4][0]), slab % 4 * 32),
+                          slab > 0);
     ptx::wgmma_commit_group();
     // ANCHOR_END: widen_and_multiply
     // Lesson: after this wait the warpgroup has nothing in flight, and its products may be read. The tensor
@@ -166,7 +171,7 @@ __global__ void __launch_bounds__(Roles<T, kPairs * T::kWarpgroups>::kThreads, 1
     const int m = tile_column + j / 4 * 8 + thread % 4 * 2 + j % 2;
     const int n = tile_row + row + j / 2 % 2 * 8;
     if (m < shape.n && n < shape.m)
-      ptx::st_global(d + offset(m, n, shape.m), ptx::cvt_rn_bf16_f32(sums[j] * kUnit<typename T::Weight>));
+      ptx::st_global(d + offset(m, n, shape.m), narrowed<X>(sums[j] * kUnit<W, X>));
   }
 }
 
@@ -201,9 +206,12 @@ Variant with_weights(Variant given, int stages, int group) {
   constexpr Type kWeight = kTypeOf<typename T::Weight>;
   given.tile = {T::kN, T::kM, group};
   given.stages = stages;
+  given.types.a = given.types.d = kTypeOf<typename T::Activation>;
   given.types.b = kWeight;
   given.types.group = group;
-  const double weight_bytes = bits_of(kWeight) / 8.0 + 2.0 / group;
+  constexpr int kLines = kScaleLines<typename T::Weight>;
+  given.types.zero_points = kLines == 2;
+  const double weight_bytes = bits_of(kWeight) / 8.0 + 2.0 * kLines / group;
   const double bytes = weight_bytes / T::kN + 2.0 / T::kM;
   // Weights are read from shared memory once, activations once for every 64 rows of weights.
   given.traffic = {.shared_bytes_per_fma = bytes + weight_bytes / T::kN + 2.0 / 64,
@@ -211,20 +219,22 @@ Variant with_weights(Variant given, int stages, int group) {
   return given;
 }
 
-/// As many stages as fit, of a group each.
-template <typename W, int kColumns>
+/// As many stages as fit, of a group each, but a whole number for each pair: a stage is always the same
+/// pair's.
+template <typename W, int kColumns, typename X>
 Variant few_rows(Variant given) {
-  using T = GroupTiling<W, 128, kColumns>;
-  constexpr int kStages = (226 * 1024 - static_cast<int>(sizeof FewRowsShared<T, 1>::partials)) /
-                          static_cast<int>(sizeof(WgmmaTiles<T>));
+  using T = GroupTiling<W, 128, kColumns, X>;
+  constexpr int kFit = (226 * 1024 - static_cast<int>(sizeof FewRowsShared<T, 1>::partials)) /
+                       static_cast<int>(sizeof(WgmmaTiles<T>));
+  constexpr int kStages = kFit / kPairs * kPairs;
   using Grid = FewRowsCtas<T, FewRowsShared<T, kStages>, Roles<T, kPairs * T::kWarpgroups>::kThreads>;
   return variant_of<few_rows_kernel<T, kStages>, Grid>(
       with_weights<T>(given, kStages, T::kK), [](const Problem& problem) {
         const auto [m, n, k] = problem.shape;
-        return std::tuple(exchanged(problem.shape), static_cast<bf16*>(problem.d),
+        return std::tuple(exchanged(problem.shape), reinterpret_cast<X*>(problem.d),
                           weight_group_map(problem.b, kTypeOf<W>, n, k, T::kM, T::kPanels),
-                          panel_map(problem.a, m, k, T::kN, T::kPanels),
-                          weight_scale_map(problem.group_scales, n, k / T::kK, T::kM));
+                          panel_map(problem.a, m, k, T::kN, T::kPanels, kTypeOf<X>),
+                          weight_scale_map(problem.group_scales, n, k / T::kK, T::kM, kScaleLines<W>));
       });
 }
 

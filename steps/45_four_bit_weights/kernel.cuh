@@ -49,6 +49,7 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
                    const __grid_constant__ ptx::TensorMap w_map, const __grid_constant__ ptx::TensorMap x_map,
                    const __grid_constant__ ptx::TensorMap s_map,
                    const __grid_constant__ ptx::TensorMap d_map) {
+  using W = typename T::Weight;
   auto& shared = ptx::dynamic_shared<Shared<T, kStages>>();
   auto& ring = shared.ring;
   const TileGrid tiles = tile_grid<T>(shape);
@@ -73,7 +74,8 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
     const Partials<T> partials(workspace, decomposition.slots());
     WarpgroupTile<T> warpgroup;
     auto& sums = warpgroup.accumulators[0];
-    bf16 scales[2];                     // those of the two rows in a group
+    bf16 scales[2];  // those of the two rows in a group
+    std::uint32_t minus[2] = {kMinus8<bf16>, kMinus8<bf16>};
     Fragment fragments[T::kHalves][4];  // [half][slab]: while one half is multiplied, the other is widened
     PipelineState<kStages> read{0, 0};
     PipelineState<kStages> release{0, 0};
@@ -90,10 +92,11 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
           ring.consumer_wait(read, group);
           const auto& stage = ring.stage[read.stage];
           if (half == 0) {
-            scales[0] = ptx::ld_shared(&stage.scales[row]);
-            scales[1] = ptx::ld_shared(&stage.scales[row + 8]);
+            scales[0] = ptx::ld_shared(&stage.scales[0][row]);
+            scales[1] = ptx::ld_shared(&stage.scales[0][row + 8]);
+            if constexpr (kScaleLines<W> == 2) load_zero_points<bf16>(minus, stage.scales[1], row);
           }
-          widen_panel<T>(fragments[half], stage.weights[warp / 4]);
+          widen_panel<T>(fragments[half], stage.weights[warp / 4], minus);
           scale_weights(fragments[half], scales);
           const std::uint64_t b = tile_descriptor<64>(stage.activations[0]);
           ptx::wgmma_fence_operand(sums);
@@ -114,7 +117,7 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
       warpgroup.template wait<0>();
       release_stage();
 #pragma unroll
-      for (float& sum : sums) sum *= kUnit<typename T::Weight>;
+      for (float& sum : sums) sum *= kUnit<W, bf16>;
       if (work.slot >= 0) {
         partials.store_partials(warpgroup, work.slot, warp / 4);
         continue;
@@ -156,20 +159,21 @@ Variant many_rows(Variant given) {
       with_weights<T>(given, kStages / T::kHalves, T::kScaleGroup),
       [](const Problem& problem, const SharedTilesPlan& plan) {
         const auto [m, n, k] = problem.shape;
-        return std::tuple(exchanged(problem.shape), Raster{RasterOrder::kGrouped, 16}, plan.decomposition,
-                          StreamMemory(plan.workspace_bytes), weight_map(problem.b, kTypeOf<W>, n, k, T::kM),
-                          typed_map(problem.a, Type::kBf16, m, k, T::kN),
-                          weight_scale_map(problem.group_scales, n, k / T::kScaleGroup, T::kM),
-                          typed_map(problem.d, Type::kBf16, m, n, std::min(T::kN, 64)));
+        return std::tuple(
+            exchanged(problem.shape), Raster{RasterOrder::kGrouped, 16}, plan.decomposition,
+            StreamMemory(plan.workspace_bytes), weight_map(problem.b, kTypeOf<W>, n, k, T::kM),
+            typed_map(problem.a, Type::kBf16, m, k, T::kN),
+            weight_scale_map(problem.group_scales, n, k / T::kScaleGroup, T::kM, kScaleLines<W>),
+            typed_map(problem.d, Type::kBf16, m, n, std::min(T::kN, 64)));
       });
 }
 
-template <typename W, int kColumns>
+template <typename W, int kColumns, typename X = bf16>
 Variant variant(const char* name, const char* summary) {
   if constexpr (kColumns > 64)
     return many_rows<W, kColumns>({.name = name, .summary = summary});
   else
-    return few_rows<W, kColumns>({.name = name, .summary = summary});
+    return few_rows<W, kColumns, X>({.name = name, .summary = summary});
 }
 
 inline const Step kStep{
@@ -183,6 +187,9 @@ inline const Step kStep{
                  variant<int4x2, 64>("int4_64_cluster", "for M up to 64, K is cut in a cluster"),
                  variant<int4x2, 128>("int4_128", "128 rows, the weights are scaled"),
                  variant<int4x2, 256>("int4_256", "256 rows, the weights are scaled"),
+                 variant<asymmetric_int4x2, 16>("int4_zeros_16_cluster", "with a zero point for each scale"),
+                 variant<asymmetric_int4x2, 16, fp16>("int4_zeros_fp16_cluster", "the same, fp16 for bf16"),
+                 variant<asymmetric_int4x2, 128>("int4_zeros_128", "zero points, 128 rows"),
                  variant<int8, 16>("int8_16_cluster", "weights of 8 bits"),
                  variant<int8, 256>("int8_256", "the same, for many rows"),
                  variant<e4m3, 16>("e4m3_16_cluster", "weights in e4m3"),

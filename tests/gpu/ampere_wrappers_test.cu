@@ -114,6 +114,21 @@ TEST_CASE("fma.rn.bf16x2: one rounding in each half, and lop3: (a & b) | c") {
   }
 }
 
+__global__ void packed_fp16_kernel(const std::uint32_t* input, std::uint32_t* fma) {
+  const int i = static_cast<int>(threadIdx.x);
+  fma[i] = ptx::fma_rn_f16x2(input[3 * i], input[3 * i + 1], input[3 * i + 2]);
+}
+
+TEST_CASE("fma.rn.f16x2: subnormal numbers are kept, ties go to even, what is too large is infinite") {
+  if (gpu_test::skip_without_gpu()) return;
+  const DeviceArray<std::uint32_t> input(std::vector<std::uint32_t>{0x000d0005, 0x78007800, 0xa400a400,
+                                                                    0x10001000, 0x3c013c00, 0x3c003c00,
+                                                                    0x7bff7bff, 0x3c003c00, 0x4c004b80});
+  const DeviceArray<std::uint32_t> fma(3);
+  ptx::launch(packed_fp16_kernel, {.grid = {1}, .block = {3}}, nullptr, input.get(), fma.get());
+  CHECK(fma.read() == std::vector<std::uint32_t>{0x21009e00, 0x3c013c00, 0x7c007bff});
+}
+
 // ---- cvt ----
 
 __global__ void convert_kernel(const float* input, std::uint16_t* single, std::uint32_t* pair, int count) {

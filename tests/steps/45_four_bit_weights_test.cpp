@@ -38,8 +38,8 @@ TEST_CASE("random weights stay inside the bound, and every weight reaches its la
 
 TEST_CASE("every bit pattern of a weight is widened exactly", "[device]") {
   if (skip_where_step_cannot_run()) return;
-  for (const char* name :
-       {"int4_16_cluster", "int4_128", "int8_16_cluster", "int8_256", "e4m3_16_cluster", "e4m3_256"}) {
+  for (const char* name : {"int4_16_cluster", "int4_128", "int4_zeros_16_cluster", "int4_zeros_fp16_cluster",
+                           "int4_zeros_128", "int8_16_cluster", "int8_256", "e4m3_16_cluster", "e4m3_256"}) {
     const gemm::Variant& variant = variant_named(name);
     const Type type = variant.types.b;
     constexpr gemm::Shape kShape{128, 64, 128};  // A is the identity: D shows B
@@ -56,7 +56,7 @@ TEST_CASE("every bit pattern of a weight is widened exactly", "[device]") {
     for (int k = 0; k < kShape.k; ++k) {
       for (int n = 0; n < kShape.n; ++n) {
         const float got = harness::decode(
-            Type::kBf16, harness::bits_at(Type::kBf16, after.d.data(), gemm::offset(k, n, kShape.n)));
+            variant.types.d, harness::bits_at(variant.types.d, after.d.data(), gemm::offset(k, n, kShape.n)));
         wrong += got != expected[static_cast<std::size_t>(gemm::offset(n, k, kShape.k))];
       }
     }
@@ -67,7 +67,8 @@ TEST_CASE("every bit pattern of a weight is widened exactly", "[device]") {
 
 TEST_CASE("with weights D does not depend on the schedule", "[emulator]") {
   if (skip_without_emulator()) return;
-  for (const char* name : {"int4_16_cluster", "int4_64_cluster", "int4_128", "int8_16_cluster"}) {
+  for (const char* name :
+       {"int4_16_cluster", "int4_64_cluster", "int4_128", "int4_zeros_128", "int8_16_cluster"}) {
     INFO(name);
     under_schedules(10, 2, [&](std::uint64_t seed) {
       verify(step_under_test(), variant_named(name), {18, 192, 640}, Pattern::kExact, seed);
@@ -124,4 +125,30 @@ TEST_CASE("weights that cannot be packed or scaled are refused in one sentence")
   CHECK_THROWS_WITH(gemm::prepare(variant, gemm::Problem{}),
                     "the variant int4_16_cluster takes weights with a scale for every 128 elements of K, but "
                     "the problem has none");
+}
+
+TEST_CASE("weights with zero points are not taken for weights without, nor the other way round") {
+  gemm::Problem problem;
+  problem.shape = {16, 128, 256};
+  const gemm::bf16 scale{};
+  problem.group_scales = &scale;
+  problem.types = variant_named("int4_16_cluster").types;
+  CHECK_THROWS_WITH(
+      gemm::prepare(variant_named("int4_zeros_16_cluster"), problem),
+      "the variant int4_zeros_16_cluster takes weights with a zero point for each scale, but the "
+      "problem has none: step 45 has variants for both");
+  problem.types = variant_named("int4_zeros_16_cluster").types;
+  CHECK_THROWS_WITH(gemm::prepare(variant_named("int4_16_cluster"), problem),
+                    "the variant int4_16_cluster takes weights without zero points, but the problem has one "
+                    "for each scale: step 45 has variants for both");
+  CHECK_THROWS_WITH(gemm::prepare(variant_named("int4_zeros_fp16_cluster"), problem),
+                    "the variant int4_zeros_fp16_cluster multiplies fp16 by int4 to fp16, but the problem is "
+                    "bf16 by int4 to bf16: step 45 has a variant for each type");
+}
+
+TEST_CASE("a zero point that is NaN makes NaN of its row and group, in every variant that has zero points",
+          "[device]") {
+  if (skip_where_step_cannot_run()) return;
+  for (const char* name : {"int4_zeros_16_cluster", "int4_zeros_fp16_cluster", "int4_zeros_128"})
+    verify(step_under_test(), variant_named(name), {18, 128, 256}, Pattern::kSpecial, 1);
 }

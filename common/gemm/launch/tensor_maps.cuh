@@ -182,11 +182,12 @@ inline ptx::TensorMap weight_group_map(const void* weights, Type type, int n, in
 }
 
 /// The map of activations [m][k] in boxes of `rows` rows and `panels` times 64 of K, each a swizzled tile.
-inline ptx::TensorMap panel_map(const void* activations, int m, int k, int rows, int panels) {
+inline ptx::TensorMap panel_map(const void* activations, int m, int k, int rows, int panels,
+                                Type type = Type::kBf16) {
   constexpr unsigned kPanelK = 64;
   return ptx::make_tensor_map(
       {.base = activations,
-       .element = ptx::TensorElement::kBf16,
+       .element = tensor_element(type),
        .rank = 3,
        .extent = {kPanelK, static_cast<unsigned>(m), static_cast<unsigned>(k) / kPanelK},
        .stride_bytes = {0, std::uint64_t{2} * static_cast<unsigned>(k), std::uint64_t{2} * kPanelK},
@@ -194,9 +195,9 @@ inline ptx::TensorMap panel_map(const void* activations, int m, int k, int rows,
        .swizzle = ptx::Swizzle::k128B});
 }
 
-/// The map of the scales of weights, [k / group][n], read in boxes of a group and `rows` rows.
-inline ptx::TensorMap weight_scale_map(const bf16* scales, int n, int groups, int rows) {
-  return ptx::make_tensor_map(ptx::matrix_spec(scales, groups, n, 1, rows, ptx::Swizzle::kNone));
+/// The map of the scales of weights, [k / group][lines][n], read in boxes of a group and `rows` rows.
+inline ptx::TensorMap weight_scale_map(const bf16* scales, int n, int groups, int rows, int lines = 1) {
+  return ptx::make_tensor_map(ptx::matrix_spec(scales, groups * lines, n, lines, rows, ptx::Swizzle::kNone));
 }
 
 }  // namespace gemm

@@ -38,7 +38,9 @@ __device__ __forceinline__ void produce_weight_tiles(Ring<T, kStages>& ring, con
       ptx::mbarrier_arrive_expect_tx(full, Stage::kTileBytes + (begins ? Stage::kScaleBytes : 0));
       ptx::cp_async_bulk_tensor_2d(stage.weights, w_map, 0, block * kLines, full);
       ptx::cp_async_bulk_tensor_2d(stage.activations, x_map, k_tile * T::kK, tile.n * T::kN, full);
-      if (begins) ptx::cp_async_bulk_tensor_2d(stage.scales, s_map, tile.m * T::kM, group, full);
+      if (begins)
+        ptx::cp_async_bulk_tensor_2d(stage.scales, s_map, tile.m * T::kM,
+                                     group * kScaleLines<typename T::Weight>, full);
       fill.advance();
     }
   }
@@ -59,7 +61,8 @@ __device__ __forceinline__ void produce_groups(Ring<T, kStages>& ring, int row, 
     const int k_tile = (first + i) * T::kPanels;
     ptx::cp_async_bulk_tensor_3d(stage.weights, w_map, 0, row / kWeightRows * kLines, k_tile, full);
     ptx::cp_async_bulk_tensor_3d(stage.activations, x_map, 0, column, k_tile, full);
-    ptx::cp_async_bulk_tensor_2d(stage.scales, s_map, row, first + i, full);
+    ptx::cp_async_bulk_tensor_2d(stage.scales, s_map, row, (first + i) * kScaleLines<typename T::Weight>,
+                                 full);
     fill.advance();
   }
 }

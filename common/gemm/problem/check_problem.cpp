@@ -293,6 +293,12 @@ void check_types(const Variant& variant, const Types& types) {
         "the variant " + variant.name + " takes a scale for every " + std::to_string(own.group) +
         " elements of K, but the problem has one for every " + std::to_string(types.group) +
         ": quantise the weights in groups of " + std::to_string(own.group));
+  if (types.zero_points != own.zero_points)
+    throw std::invalid_argument("the variant " + variant.name + " takes weights " +
+                                (own.zero_points
+                                     ? "with a zero point for each scale, but the problem has none"
+                                     : "without zero points, but the problem has one for each scale") +
+                                ": step 45 has variants for both");
   if (types.a != own.a || types.b != own.b || types.d != own.d)
     throw std::invalid_argument(
         "the variant " + variant.name + " multiplies " + name_of(own.a) + " by " + name_of(own.b) + " to " +

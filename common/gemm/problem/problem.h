@@ -138,8 +138,10 @@ struct Problem : Gemm {
 
   // Of weights: b holds them packed (weights.h), each is multiplied by the scale of its row and of its group
   // of types.group elements of K, and there are no other scales.
-  const bf16* group_scales = nullptr;  // [K / group][N], in device memory
-  const bf16* wide_b = nullptr;        // the weights times their scales in bf16, [N][K]: for an opponent that
+  // Where types.zero_points, the N scales of a group are followed by its N zero points z, -8 to 7, each as
+  // -(z + 8) / 64: what widening adds to a weight.
+  const bf16* group_scales = nullptr;  // [K / group][types.scale_lines()][N], in device memory
+  const bf16* wide_b = nullptr;        // the same as elements of the type of A, [N][K]: for an opponent that
                                        // multiplies nothing else; nullptr: there is none
 
   // Of a problem in groups, in host memory: the rows of group g of D are those of A times B's rows [g * N,

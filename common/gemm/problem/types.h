@@ -56,6 +56,10 @@ using int8 = std::int8_t;
 struct int4x2 {
   std::uint8_t bits;
 };
+/// The same where another integer than 0 stands for zero: each row and group has a zero point.
+struct asymmetric_int4x2 {
+  std::uint8_t bits;
+};
 /// Two e2m1 in one byte, that of the lower K in the lower half.
 struct e2m1x2 {
   std::uint8_t bits;
@@ -129,6 +133,8 @@ inline constexpr Type kTypeOf<int8> = Type::kInt8;
 template <>
 inline constexpr Type kTypeOf<int4x2> = Type::kInt4;
 template <>
+inline constexpr Type kTypeOf<asymmetric_int4x2> = Type::kInt4;
+template <>
 inline constexpr Type kTypeOf<e2m1x2> = Type::kE2m1;
 template <>
 inline constexpr Type kTypeOf<float> = Type::kFp32;
@@ -161,6 +167,8 @@ struct Types {
   Scaling scaling = Scaling::kTensor;
   // Of weights: B's elements of K that share a scale. 0: B has no such scales.
   int group = 0;
+  // Of weights: whether each scale has a zero point beside it, the integer that stands for zero.
+  bool zero_points = false;
   // Of weights: whether a weight times its scale is rounded to bf16 before it is multiplied. What a kernel
   // promises, like promotion.
   bool rounds_weights = false;
@@ -168,9 +176,12 @@ struct Types {
 
   constexpr bool same_elements(const Types& other) const {
     return a == other.a && b == other.b && d == other.d && major_a == other.major_a &&
-           major_b == other.major_b && scaling == other.scaling && group == other.group;
+           major_b == other.major_b && scaling == other.scaling && group == other.group &&
+           zero_points == other.zero_points;
   }
   constexpr bool has_weights() const { return group > 0; }
+  /// Of weights: lines of N numbers for each group, its scales and its zero points.
+  constexpr int scale_lines() const { return zero_points ? 2 : 1; }
   constexpr bool are_k_major() const { return major_a == Major::kK && major_b == Major::kK; }
   constexpr bool have_blocks() const { return scaling == Scaling::kBlocks; }
   /// Whether the elements of D are e2m1, and 16 neighbours in a row share a ue4m3.

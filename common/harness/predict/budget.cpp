@@ -283,7 +283,8 @@ Budget make_budget(const gemm::Step& step, const gemm::Variant& variant, const g
   const double d_bytes = (gemm::bits_of(types.d) / 8.0 + scale_of_d) * m * n;
   budget.flop = 2 * m * n * k;
   budget.padded_flop = 2 * fma;
-  const double scale_bytes = types.has_weights() ? 2.0 / types.group : 0;  // of an element of B
+  const double scale_bytes =
+      types.has_weights() ? 2.0 * types.scale_lines() / types.group : 0;  // of an element of B
   budget.compulsory_bytes =
       gemm::bits_of(types.a) / 8.0 * m * k + (gemm::bits_of(types.b) / 8.0 + scale_bytes) * n * k + d_bytes;
   budget.requested_bytes = variant.traffic.global_bytes_per_fma * fma + d_bytes;

@@ -146,4 +146,25 @@ TEST_CASE("math: an FMA of bf16 rounds once, each half by itself, and lop3 is (a
   CHECK((emulator::fma_bf16(0x7f80, 0x0000, 0x3f80) & 0x7fffu) > 0x7f80u);
 }
 
+__global__ void combine_fp16(const std::uint32_t* in, std::uint32_t* out) {
+  if (threadIdx.x == 0)
+    ptx::st_global(out,
+                   ptx::fma_rn_f16x2(ptx::ld_global(in), ptx::ld_global(in + 1), ptx::ld_global(in + 2)));
+}
+
+TEST_CASE("math: an FMA of fp16 rounds once, keeps subnormal numbers, and overflows to infinity") {
+  // 5 * 2^-24 times 2^15, minus 1/64, and 13 * 2^-20 times 2^11 minus 1/64.
+  const DeviceArray<std::uint32_t> input({0x000d0005, 0x78007800, 0xa400a400}, "in");
+  const DeviceArray<std::uint32_t> output(std::vector<std::uint32_t>(1), "out");
+  require_passes(run(combine_fp16, one_cta(32), input.get(), output.get()));
+  CHECK(output.host().front() == 0x2100'9e00u);                // 5/512 and -3/512
+  CHECK(emulator::fma_f16(0x1000, 0x3c00, 0x3c00) == 0x3c00);  // 1 + 2^-11, a tie: to even
+  CHECK(emulator::fma_f16(0x1000, 0x3c01, 0x3c00) == 0x3c01);  // and a little more
+  CHECK(emulator::fma_f16(0x0001, 0x3c00, 0x0001) == 0x0002);  // subnormal
+  CHECK(emulator::fma_f16(0x7bff, 0x3c00, 0x4b80) == 0x7bff);  // 65504 + 15
+  CHECK(emulator::fma_f16(0x7bff, 0x3c00, 0x4c00) == 0x7c00);  // 65504 + 16
+  CHECK(emulator::fma_f16(0xfbff, 0x4000, 0x0000) == 0xfc00);
+  CHECK((emulator::fma_f16(0x7c00, 0x0000, 0x3c00) & 0x7fffu) > 0x7c00u);
+}
+
 }  // namespace math_test

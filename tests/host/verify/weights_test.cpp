@@ -100,6 +100,34 @@ TEST_CASE("weights: a correct image passes, and each fault is rejected") {
   }
 }
 
+TEST_CASE("weights: zero points and fp16 activations, a correct image and the faults that they have") {
+  for (const Type activation : {Type::kBf16, Type::kFp16}) {
+    Types types = types_with(Type::kInt4);
+    types.zero_points = true;
+    types.a = types.d = activation;
+    CHECK(!types.same_elements(types_with(Type::kInt4)));
+    CHECK(harness::to_string(types).ends_with("a scale and a zero point for every 128 of K"));
+    for (const Pattern pattern : {Pattern::kExact, Pattern::kNormal}) {
+      const TypedRules rules = harness::typed_rules(kWeightShape, types, pattern, 4);
+      const harness::TypedAcceptance acceptance = harness::typed_acceptance(rules);
+      const TypedImage correct = harness::correct_image(rules);
+      CHECK(correct.group_scales.size() == std::size_t{2} * 2 * 3 * 128);
+      CHECK(harness::verify(rules, correct, acceptance, kWeightTile).ok);
+      const auto verify = [&](const TypedImage& image) {
+        return harness::verify(rules, image, acceptance, kWeightTile);
+      };
+      check_rejected(harness::typed_faults(rules.types), pattern, correct, verify, rules, kWeightTile);
+    }
+    const TypedRules rules = harness::typed_rules(kWeightShape, types, Pattern::kExact, 4);
+    TypedImage image = harness::correct_image(rules);
+    for (const harness::TypedFault& fault : harness::typed_faults(types)) {
+      if (fault.name == "zero points of the next group") fault.damage(image, rules, kWeightTile);
+    }
+    check_text(harness::verify(rules, image, harness::typed_acceptance(rules), kWeightTile).report,
+               {"the zero points of the next group, and the scales of their own"});
+  }
+}
+
 TEST_CASE("weights: a report says what was done with scales and weights") {
   const TypedRules rules = harness::typed_rules(kWeightShape, types_with(Type::kInt4), Pattern::kExact, 4);
   const harness::TypedAcceptance acceptance = harness::typed_acceptance(rules);

@@ -21,7 +21,7 @@ LAYOUTS = {
 WEIGHTS = ("int4", "int8", "e4m3")
 GROUPS_OF_TYPES = {
     "tf32, fp8 or int8": {("tf32", "tf32"), ("int8", "int8"), *itertools.product(("e4m3", "e5m2"), repeat=2)},
-    "fp16 × weights of 4 or 8 bits": {("fp16", weight) for weight in WEIGHTS}}
+    "fp16 × weights of 8 bits": {("fp16", weight) for weight in WEIGHTS if weight != "int4"}}
 
 
 def rows():

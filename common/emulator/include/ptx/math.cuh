@@ -14,6 +14,7 @@
 #include "emulator/machine/poison.h"
 #include "emulator/machine/random.h"
 #include "gemm/problem/bf16.h"
+#include "gemm/problem/types.h"
 #include "ptx/core.cuh"
 
 namespace emulator {
@@ -37,12 +38,12 @@ inline float stepped(float value, int steps) {
   return value;
 }
 
-/// a * b + c of bf16, rounded once. The product is exact in binary64, and what its sum with c, and then
-/// binary32, cannot hold is kept as an odd last bit: so only the last rounding is one to nearest.
-inline std::uint16_t fma_bf16(std::uint32_t a, std::uint32_t b, std::uint32_t c) {
-  const auto wide = [](std::uint32_t bits) { return static_cast<double>(std::bit_cast<float>(bits << 16)); };
-  const double product = wide(a) * wide(b);
-  const double addend = wide(c);
+/// a * b + c of numbers of 16 bits, for a rounding to 16 bits. The product is exact in binary64, and what its
+/// sum with c, and then binary32, cannot hold is kept as an odd last bit: so only the last rounding is one to
+/// nearest.
+inline float fma_for_rounding(float a, float b, float c) {
+  const double product = static_cast<double>(a) * static_cast<double>(b);
+  const auto addend = static_cast<double>(c);
   double sum = product + addend;
   if (std::isfinite(sum)) {
     const double part = sum - product;
@@ -57,7 +58,31 @@ inline std::uint16_t fma_bf16(std::uint32_t a, std::uint32_t b, std::uint32_t c)
     narrow =
         std::nextafterf(narrow, static_cast<double>(narrow) < sum ? std::numeric_limits<float>::infinity()
                                                                   : -std::numeric_limits<float>::infinity());
-  return gemm::to_bf16(narrow).bits;
+  return narrow;
+}
+
+inline std::uint16_t fma_bf16(std::uint16_t a, std::uint16_t b, std::uint16_t c) {
+  const auto wide = [](std::uint16_t bits) { return gemm::to_float(gemm::bf16{bits}); };
+  return gemm::to_bf16(fma_for_rounding(wide(a), wide(b), wide(c))).bits;
+}
+
+/// What is too large becomes infinity.
+inline std::uint16_t fma_f16(std::uint16_t a, std::uint16_t b, std::uint16_t c) {
+  const auto wide = [](std::uint16_t bits) { return gemm::to_float(gemm::fp16{bits}); };
+  const float value = fma_for_rounding(wide(a), wide(b), wide(c));
+  constexpr float kRoundsToInfinity = 65520;
+  if (std::abs(value) >= kRoundsToInfinity) return std::signbit(value) ? 0xfc00 : 0x7c00;
+  return gemm::to_fp16(value).bits;
+}
+
+/// `fma` of the lower halves, and of the upper ones.
+inline std::uint32_t fma_of_halves(std::uint16_t (*fma)(std::uint16_t, std::uint16_t, std::uint16_t),
+                                   std::uint32_t a, std::uint32_t b, std::uint32_t c) {
+  const auto half = [&](int shift) {
+    return fma(static_cast<std::uint16_t>(a >> shift), static_cast<std::uint16_t>(b >> shift),
+               static_cast<std::uint16_t>(c >> shift));
+  };
+  return static_cast<std::uint32_t>(half(16)) << 16 | half(0);
 }
 
 }  // namespace emulator
@@ -117,8 +142,15 @@ __device__ __forceinline__ std::uint32_t fma_rn_bf16x2(std::uint32_t a, std::uin
                                                        Where where = Where::here()) {
   for (const std::uint32_t operand : {a, b, c})
     emulator::check_poison("fma_rn_bf16x2", std::bit_cast<float>(operand), where);
-  return static_cast<std::uint32_t>(emulator::fma_bf16(a >> 16, b >> 16, c >> 16)) << 16 |
-         emulator::fma_bf16(a & 0xffffu, b & 0xffffu, c & 0xffffu);
+  return emulator::fma_of_halves(emulator::fma_bf16, a, b, c);
+}
+
+/// fma.rn.f16x2: the same for fp16; what is too large becomes infinity.
+__device__ __forceinline__ std::uint32_t fma_rn_f16x2(std::uint32_t a, std::uint32_t b, std::uint32_t c,
+                                                      Where where = Where::here()) {
+  for (const std::uint32_t operand : {a, b, c})
+    emulator::check_poison("fma_rn_f16x2", std::bit_cast<float>(operand), where);
+  return emulator::fma_of_halves(emulator::fma_f16, a, b, c);
 }
 
 /// lop3.b32 with the table of (a & b) | c, bit by bit. In C++ a compiler that knows b and c may take an

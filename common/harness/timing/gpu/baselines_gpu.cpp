@@ -447,10 +447,8 @@ class MatmulProblem {
     if (type == gemm::Type::kInt8) return CUBLAS_COMPUTE_32I;
     return type == gemm::Type::kTf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
   }
-  /// It has no weights with scales: it multiplies what they replace, weights in bf16.
-  static gemm::Type type_of_b(const gemm::Types& types) {
-    return types.has_weights() ? gemm::Type::kBf16 : types.b;
-  }
+  /// It has no weights with scales: it multiplies what they replace, weights of A's type.
+  static gemm::Type type_of_b(const gemm::Types& types) { return types.has_weights() ? types.a : types.b; }
   static cudaDataType data_type(gemm::Type type) {
     switch (type) {
       case gemm::Type::kBf16:
@@ -625,23 +623,23 @@ std::vector<Contestant> cublaslt_candidates(const gemm::Shape& shape, const Prob
       has_gradient ? sizeof(gemm::bf16) * static_cast<std::size_t>(shape.n) : 16, "the bias's gradient");
   std::vector<Contestant> candidates;
   for (const cublasLtMatmulHeuristicResult_t& result : matmul->ask(kRequestedAlgorithms)) {
-    candidates.push_back(
-        {.name = same   ? "cublaslt_best"
-                 : fast ? "cublaslt_fast"
-                        : "cublaslt_promoted",
-         .variant = (fast                       ? "fast accumulation, "
-                     : is_fp8                   ? "full accumulation, "
-                     : form.types.has_weights() ? "weights in bf16, "  // what weights of fewer bits replace
-                                                : "") +
-                    matmul->describe(result.algo),
-         .kind = ContestantKind::kBaseline,
-         .prepare = [matmul, gradient,
-                     algorithm = result.algo](const gemm::Problem& problem) -> gemm::Launcher {
-           return [matmul, gradient, algorithm, problem,
-                   scales = matmul->scales_of(problem)](gemm::ptx::Stream stream) {
-             matmul->run(problem, scales, algorithm, stream, gradient->elements());
-           };
-         }});
+    candidates.push_back({.name = same   ? "cublaslt_best"
+                                  : fast ? "cublaslt_fast"
+                                         : "cublaslt_promoted",
+                          .variant = (fast     ? "fast accumulation, "
+                                      : is_fp8 ? "full accumulation, "
+                                      : form.types.has_weights()  // what weights of fewer bits replace
+                                          ? fmt::format("weights in {}, ", gemm::name_of(form.types.a))
+                                          : "") +
+                                     matmul->describe(result.algo),
+                          .kind = ContestantKind::kBaseline,
+                          .prepare = [matmul, gradient, algorithm = result.algo](
+                                         const gemm::Problem& problem) -> gemm::Launcher {
+                            return [matmul, gradient, algorithm, problem,
+                                    scales = matmul->scales_of(problem)](gemm::ptx::Stream stream) {
+                              matmul->run(problem, scales, algorithm, stream, gradient->elements());
+                            };
+                          }});
     Contestant& made = candidates.back();
     // DGELU_BGRAD of cuBLASLt 13.1 rounds the product to bf16 before it multiplies by GELU's derivative, and
     // DGELU does not. A mask is written up to a row's last byte or further, whatever N is.

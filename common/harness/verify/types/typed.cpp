@@ -1035,7 +1035,9 @@ std::string to_string(const Types& types) {
                   : types.are_mx()    ? ", blocks of 32 with ue8m0 scales"
                   : types.are_nv()    ? ", blocks of 16 with ue4m3 scales"
                                       : "");
-  if (types.has_weights()) return fmt::format("{}, a scale for every {} of K", text, types.group);
+  if (types.has_weights())
+    return fmt::format("{}, a scale{} for every {} of K", text, types.zero_points ? " and a zero point" : "",
+                       types.group);
   if (types.are_k_major()) return text;
   return fmt::format("{}, A {}-major, B {}-major", text, types.major_a == Major::kK ? 'K' : 'M',
                      types.major_b == Major::kK ? 'K' : 'N');
@@ -1109,12 +1111,13 @@ void put_bits(Type type, std::uint8_t* matrix, std::int64_t index, std::uint32_t
 int typed_range(const Types& types, Pattern pattern, int k) {
   const bool narrow = gemm::is_fp8(types.a) && !types.are_mx();
   const bool promoted = narrow && types.promotion > 0;
-  const bool unscaled = !types.are_k_major() && types.d == Type::kFp16;
+  const bool unscaled = (!types.are_k_major() || types.has_weights()) && types.d == Type::kFp16;
   const double limit = narrow && !promoted      ? 0x1p13
                        : types.a == Type::kInt8 ? 0x1p31
                        : unscaled               ? largest_of_narrow(Type::kFp16)
                                                 : 0x1p24;
-  const double scales = types.has_weights() ? 8 : 1;  // the largest over the smallest
+  // The largest over the smallest; and a zero point makes of 7 a 15.
+  const double scales = types.has_weights() ? types.zero_points ? 8 * 9 : 8 : 1;
   const auto largest_sum = [&](double range) {
     const double all = scales * range * range * k * (types.scale_block() > 0 ? kSpreadOfBlocks : 1);
     if (promoted && range * range * std::min(k, types.promotion) >= 0x1p14) return limit;
@@ -1768,8 +1771,18 @@ void with_weights(TypedImage& image, const TypedRules& rules,
 }
 void weights_next_scale(TypedImage& image, const TypedRules& rules, const gemm::TileShape&) {
   with_weights(image, rules, [](TypedImage& other, const TypedRules& of) {
-    std::rotate(other.group_scales.begin(), other.group_scales.begin() + std::ptrdiff_t{2} * of.b.rows,
+    std::rotate(other.group_scales.begin(),
+                other.group_scales.begin() + std::ptrdiff_t{2} * of.types.scale_lines() * of.b.rows,
                 other.group_scales.end());
+  });
+}
+void weights_next_zero_point(TypedImage& image, const TypedRules& rules, const gemm::TileShape&) {
+  with_weights(image, rules, [](TypedImage& other, const TypedRules& of) {
+    const std::size_t line = std::size_t{2} * static_cast<std::size_t>(of.b.rows);
+    const std::vector<std::uint8_t> before = other.group_scales;
+    for (std::size_t at = line; at < before.size(); at += 2 * line)
+      std::copy_n(before.begin() + static_cast<std::ptrdiff_t>((at + 2 * line) % before.size()), line,
+                  other.group_scales.begin() + static_cast<std::ptrdiff_t>(at));
   });
 }
 void weights_unscaled(TypedImage& image, const TypedRules& rules, const gemm::TileShape&) {
@@ -1896,6 +1909,7 @@ std::vector<TypedFault> typed_faults(const Types& types) {
     return faults;
   }
   add("scales of the next group", kValue, true, weights_next_scale);
+  if (types.zero_points) add("zero points of the next group", kValue, true, weights_next_zero_point);
   add("weights not scaled", kValue, true, weights_unscaled);
   add("weights without their offset", kValue, true, weights_other_sign);
   add("weights of two registers exchanged", kValue, true, weights_nibbles_exchanged);

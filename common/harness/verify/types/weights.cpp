@@ -15,6 +15,23 @@ namespace {
 using gemm::Type;
 
 constexpr std::uint64_t kScaleKey = 0x5ca1e5u;
+constexpr std::uint64_t kZeroKey = 0x2e105u;
+
+/// The zero point of row n and of a group of K as it is stored: -(z + 8) / 64.
+gemm::bf16 stored_zero_point(const TypedRules& rules, int n, int group) {
+  const std::uint64_t random =
+      random_bits(rules.b.key ^ kZeroKey, static_cast<std::uint64_t>(gemm::offset(group, n, rules.b.rows)));
+  if (rules.b.pattern == Pattern::kSpecial && random >> 58 == 0) return {0x7fff};
+  return gemm::to_bf16(-static_cast<float>(random % 16) / 64);
+}
+
+/// z, in the units of a weight: -8 to 7.
+float zero_point(gemm::bf16 stored) {
+  return -64 * gemm::to_float(stored) - 8;
+}
+float zero_point(const TypedRules& rules, int n, int group) {
+  return rules.types.zero_points ? zero_point(stored_zero_point(rules, n, group)) : 0;
+}
 
 std::size_t packed_bytes(const TypedRules& rules) {
   return static_cast<std::size_t>(gemm::offset(rules.b.rows, 0, rules.b.columns)) *
@@ -207,38 +224,50 @@ std::vector<std::uint8_t> weight_input(const TypedRules& rules) {
 
 std::vector<std::uint8_t> scale_input(const TypedRules& rules) {
   const int groups = rules.b.columns / rules.types.group;
-  std::vector<std::uint8_t> scales(static_cast<std::size_t>(gemm::offset(groups, 0, rules.b.rows)) * 2);
+  const int lines = rules.types.scale_lines();
+  std::vector<std::uint8_t> scales(static_cast<std::size_t>(gemm::offset(groups * lines, 0, rules.b.rows)) *
+                                   2);
   for (int group = 0; group < groups; ++group) {
-    for (int n = 0; n < rules.b.rows; ++n)
-      put_bits(Type::kBf16, scales.data(), gemm::offset(group, n, rules.b.rows),
+    for (int n = 0; n < rules.b.rows; ++n) {
+      put_bits(Type::kBf16, scales.data(), gemm::offset(group * lines, n, rules.b.rows),
                group_scale(rules, n, group).bits);
+      if (lines > 1)
+        put_bits(Type::kBf16, scales.data(), gemm::offset(group * lines + 1, n, rules.b.rows),
+                 stored_zero_point(rules, n, group).bits);
+    }
   }
   return scales;
 }
 
 std::vector<float> scaled_weights(const TypedImage& image, const TypedRules& rules) {
   const int k = rules.b.columns;
+  const int lines = rules.types.scale_lines();
+  const auto number = [&](int line, int n) {
+    return gemm::bf16{static_cast<std::uint16_t>(
+        bits_at(Type::kBf16, image.group_scales.data(), gemm::offset(line, n, rules.b.rows)))};
+  };
   std::vector<float> values(static_cast<std::size_t>(gemm::offset(rules.b.rows, 0, k)));
   parallel_for(rules.b.rows, row_grain(k), [&](std::int64_t begin, std::int64_t end) {
     for (int n = static_cast<int>(begin); n < end; ++n) {
       for (int i = 0; i < k; ++i) {
-        const std::int64_t scale = gemm::offset(i / rules.types.group, n, rules.b.rows);
+        const int line = i / rules.types.group * lines;
+        const float zero = lines > 1 ? zero_point(number(line + 1, n)) : 0;
         values[static_cast<std::size_t>(gemm::offset(n, i, k))] =
-            weight_at(image.b, rules, n, i) *
-            decode(Type::kBf16, bits_at(Type::kBf16, image.group_scales.data(), scale));
+            (weight_at(image.b, rules, n, i) - zero) * gemm::to_float(number(line, n));
       }
     }
   });
   return values;
 }
 
-std::vector<gemm::bf16> wide_weights(const TypedRules& rules) {
+std::vector<std::uint8_t> wide_weights(const TypedRules& rules) {
   TypedImage image;
   image.b = weight_input(rules);
   image.group_scales = scale_input(rules);
   const std::vector<float> values = scaled_weights(image, rules);
-  std::vector<gemm::bf16> wide(values.size());
-  std::transform(values.begin(), values.end(), wide.begin(), gemm::to_bf16);
+  std::vector<std::uint8_t> wide(values.size() * 2);
+  for (std::size_t i = 0; i < values.size(); ++i)
+    put_bits(rules.types.a, wide.data(), static_cast<std::int64_t>(i), encode(rules.types.a, values[i]));
   return wide;
 }
 
@@ -252,7 +281,10 @@ std::string explain_weights(const TypedRules& rules, const std::vector<std::size
   const auto scale = [&](int n, int at) {
     return static_cast<double>(gemm::to_float(group_scale(rules, n, (at + groups) % groups)));
   };
-  const auto weight = [&](int n, int k) { return static_cast<double>(weight_at(packed, rules, n, k)); };
+  const auto integer = [&](int n, int k) { return static_cast<double>(weight_at(packed, rules, n, k)); };
+  const auto weight = [&](int n, int k) {
+    return integer(n, k) - static_cast<double>(zero_point(rules, n, k / group));
+  };
   const auto bits_a = [&](int row, int k) {
     return static_cast<double>(decode(rules.types.a, typed_bits(rules.a, rules.types.a, row, k)));
   };
@@ -314,6 +346,25 @@ std::string explain_weights(const TypedRules& rules, const std::vector<std::size
       {"the sums in which both halves of a group use the weights of the first half",
        with_weight([&](int n, int k) { return weight(n, k / 128 * 128 + k % 64); })}};
   if (groups == 1) all.erase(all.begin() + 1, all.begin() + 4);
+  if (rules.types.zero_points) {
+    const auto with_zero = [&](auto&& of) {
+      return [=, &rules](int n, int k) {
+        return (integer(n, k) - static_cast<double>(zero_point(rules, n, of(k / group)))) *
+               scale(n, k / group);
+      };
+    };
+    all.push_back(
+        {"the sums of weights without their zero points: 0 stands for zero in them", with_weight(integer)});
+    for (const int step : {1, -1})
+      all.push_back({fmt::format("the sums with the zero points of the {} group, and the scales of their own",
+                                 step > 0 ? "next" : "previous"),
+                     with_zero([=](int at) { return (at + step + groups) % groups; })});
+    all.push_back({"the sums with one zero point for both rows of a thread, that of the upper one",
+                   [&, integer](int n, int k) {
+                     return (integer(n, k) - static_cast<double>(zero_point(rules, n & ~8, k / group))) *
+                            scale(n, k / group);
+                   }});
+  }
   for (const Misreading& one : all) {
     const bool fits = std::all_of(samples.begin(), samples.end(), [&](const std::size_t index) {
       double sum = 0;

@@ -31,7 +31,9 @@ std::size_t d_bytes(const gemm::Shape& shape, const gemm::Types& types) {
 
 /// Of the scales of weights; 0 where there are none.
 std::size_t scale_bytes(const gemm::Shape& shape, const gemm::Types& types) {
-  return types.has_weights() ? typed_bytes(shape.k / types.group, shape.n, gemm::Type::kBf16) : 0;
+  return types.has_weights()
+             ? typed_bytes(shape.k / types.group * types.scale_lines(), shape.n, gemm::Type::kBf16)
+             : 0;
 }
 
 /// Floats from one row of scales to the next: as many as TMA can step over, and no more, for so does
@@ -97,9 +99,7 @@ TypedWorkload::TypedWorkload(const gemm::Shape& shape, const gemm::Types& types,
     const std::string rule = gemm::violated_weight_rule(shape, types.group);
     if (!rule.empty()) throw Error(rule);
     group_scales_ = std::make_unique<DeviceBuffer>(scale_bytes(shape, types), "the scales of the weights");
-    if (wide)
-      wide_ =
-          std::make_unique<DeviceBuffer>(typed_bytes(shape.n, shape.k, gemm::Type::kBf16), "weights in bf16");
+    if (wide) wide_ = std::make_unique<DeviceBuffer>(typed_bytes(shape.n, shape.k, types.a), "wide weights");
   }
   if (const std::string rule = gemm::violated_quantised_rule(shape, types); !rule.empty()) throw Error(rule);
   a_ = std::make_unique<DeviceBuffer>(typed_bytes(shape.m, shape.k, types.a), "A");
@@ -135,10 +135,7 @@ void TypedWorkload::fill_inputs() {
   if (rules_.types.has_weights()) {
     write_device(b_->bytes(), weight_input(rules_));
     write_device(group_scales_->bytes(), scale_input(rules_));
-    if (wide_) {
-      const std::vector<gemm::bf16> wide = wide_weights(rules_);
-      write_device(wide_->bytes(), wide);
-    }
+    if (wide_) write_device(wide_->bytes(), wide_weights(rules_));
   } else {
     write_device(b_->bytes(), typed_input(rules_.b, rules_.types.b, rules_.types.major_b));
   }
