@@ -30,6 +30,9 @@ __global__ void __launch_bounds__(128, 1)
 int on_the_host() {
   return 3;
 }
+constexpr int twice(int i) {
+  return 2 * i; }
+__device__ int one() { return 1; }
 """
 
 
@@ -47,21 +50,27 @@ def function(name, regions, branches=()):
 class Coverage(unittest.TestCase):
     def test_lines_of_device_functions(self):
         lines = coverage.device_lines(KERNEL)
-        self.assertLessEqual({4, 10, 11}, lines)
-        self.assertFalse(lines & {2, 15})
+        self.assertEqual({line for line, only in lines.items() if only}, {3, 4, 5, 8, 9, 10, 11, 12, 13, 19})
+        self.assertEqual({line for line, only in lines.items() if not only}, {17, 18})
 
     def test_instantiations_count_together_and_unused_functions_do_not(self):
         functions = [function("f<1>", [(3, 0), (4, 2)], [(4, 2, 0), (5, 0, 1)]), function("f<2>", [(3, 0), (4, 0)], [(4, 0, 3), (5, 0, 1)]),
                      function("unused", [(9, 0)])]
-        found = coverage.unreached(functions, {"f<1>", "f<2>"}, lambda file: set(range(10)), lambda file: ["run(now);"] * 10)
+        found = coverage.unreached(functions, {"f<1>", "f<2>"}, lambda file: dict.fromkeys(range(10), True), lambda file: ["run(now);"] * 10)
         self.assertEqual(found, ({("k", 3): "is never executed", ("k", 5): "is always false in columns 1 to 8"}, 2))
-        self.assertEqual(coverage.unreached(functions, {"f<1>", "f<2>"}, lambda file: {4}, lambda file: ["run(now);"] * 10), ({}, 1))
+        self.assertEqual(coverage.unreached(functions, {"f<1>", "f<2>"}, lambda file: {4: True}, lambda file: ["run(now);"] * 10), ({}, 1))
+
+    def test_a_function_that_the_host_has_too_may_have_no_use(self):
+        functions = [function("f", [(3, 0), (4, 0)], [(4, 0, 1)]), function("g", [(5, 1), (6, 0)])]
+        found = coverage.unreached(functions, {"f", "g"}, lambda file: dict.fromkeys(range(10), False), lambda file: ["run(now);"] * 10)
+        self.assertEqual(found, ({("k", 6): "is never executed"}, 2))
 
     def test_what_no_instantiation_has_is_not_unreached(self):
         for line, begin, end, expected in (("  if constexpr (kIs) {", 22, 23, True), ("  if constexpr (kIs) stop();", 22, 26, True),
                                            ("  } else if (i > 0) {", 10, 12, True), ("  if constexpr (kIs && 4 * kN > 2) {", 24, 34, True),
                                            ("  if constexpr (kIs) return x;", 22, 28, True), ("  if (is) return;", 12, 18, False),
                                            ("  if (is) stop();", 12, 18, False), ("  is ? one : two;", 8, 11, False),
+                                           ("  constexpr bool kIs = kOne || kTwo;", 32, 36, True),
                                            ("  if (is && more) {", 13, 17, False), ("  if constexpr (kIs) { stop(); }", 22, 33, False)):
             self.assertEqual(coverage.is_discarded(line, begin, end), expected, line)
 
@@ -73,6 +82,9 @@ class Coverage(unittest.TestCase):
             self.assertEqual(told, ["k.cuh:1 is always true: a();"])
             self.assertEqual(coverage.judge("12", {}, lambda file: lines), ["tests/coverage.txt: step 12 does reach k.cuh: trap();"])
             self.assertEqual(coverage.judge("13", {}, lambda file: lines), [])
+            text = "13 | k.cuh | * | all of it"
+            self.assertEqual(coverage.judge("13", {("k.cuh", 1): "is always true"}, lambda file: lines), [])
+            self.assertEqual(coverage.judge("13", {}, lambda file: lines), ["tests/coverage.txt: step 13 does reach k.cuh: *"])
         with self.assertRaisesRegex(UserError, "coverage.txt:1 is not"):
             coverage.excuses("11 | k.cuh | trap();")
         coverage.excuses(coverage.EXCUSES.read_text(encoding="utf-8"))
