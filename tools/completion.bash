@@ -109,7 +109,7 @@ _gemm_steps_words() {
         check | update) _gemm_steps_steps "$typed" ;;
       esac
       ;;
-    test) printf '%s\n' emulator asan gpu ;;
+    test) printf '%s\n' emulator asan coverage gpu ;;
     records) (($# > 0)) || sed -n -E 's/^  ([a-z]+)   .*/\1/p' "$_gemm_steps_root/tools/records" ;;
     play)
       case ${1:-} in

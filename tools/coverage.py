@@ -17,6 +17,7 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "lib"))
 import program  # noqa: F401 (first, for Ctrl-C)
 import collections
+import fcntl
 import json
 import re
 import shlex
@@ -30,6 +31,8 @@ BUILD = ROOT / "build/emulator"
 EXCUSES = ROOT / "tests/coverage.txt"
 CODE = 0  # the kind of such regions in what llvm-cov exports
 COUNT = ["-fprofile-instr-generate", "-fcoverage-mapping"]
+# Another process would keep its counts to itself, and two threads that count at once lose some.
+ONE_THREAD = "#include <thread>\nunsigned std::thread::hardware_concurrency() noexcept { return 1; }\n"
 
 
 def run(command, **options):
@@ -54,59 +57,91 @@ def compile_command(step):
             words.pop(0)
         elif not word.startswith(("--param", "-Winvalid-pch", "-Werror")):
             kept.append(word)
-    return ["clang++", *kept, "-w", *COUNT]
+    return [*(["ccache"] if shutil.which("ccache") else []), "clang++", *kept, "-w", "-O0", *COUNT]  # optimised it takes three times as long
 
 
 def build(step, folder):
     """(the program, the names of the functions that it has counters for)"""
-    run(["cmake", "--build", str(BUILD), "--target", step])
-    objects = folder / "step.o"
-    run([*compile_command(step), "-o", str(objects)], cwd=BUILD)
     link = shlex.split(run(["ninja", "-C", str(BUILD), "-t", "commands", step]).strip().split("\n")[-1])
     link = link[link.index("&&") + 1:len(link) - 2]
     own = f"CMakeFiles/step_{step}.dir/generated/steps/{step}.cpp.o"
+    with open(folder.parent / "lock", "w", encoding="utf-8") as lock:  # another step may be measured beside this one
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        run(["cmake", "--build", str(BUILD), "--target", *(word for word in link if re.search(r"\w\.[ao]$", word) and word != own)])
+    objects, one_thread = folder / "step.o", folder / "one_thread.cpp"
+    run([*compile_command(step), "-o", str(objects)], cwd=BUILD)
+    one_thread.write_text(ONE_THREAD, encoding="utf-8")
     swap = {own: str(objects), f"bin/{step}": str(folder / "program")}
     link = [swap.get(word, "clang++" if re.search(r"(^|/)(c|g|clang)\+\+(-\d+)?$", word) else word) for word in link]
-    run([*link, "-fprofile-instr-generate"], cwd=BUILD)
+    run([*link, str(one_thread), "-fprofile-instr-generate"], cwd=BUILD)
     counted = set(re.findall(r"\b__profc_(\S+)", run(["nm", str(objects)])))
     return folder / "program", counted
 
 
 def device_lines(text):
-    """The numbers of the lines that are in a function with __device__ or __global__ before it."""
-    found = set()
-    for match in re.finditer(r"\b__(?:device|global)__\b[^;{}]*(?:\{[^;{}]*\}[^;{}]*)*?\{\n", text):
-        depth, end = 1, match.end()
-        while depth > 0 and end < len(text):
-            depth += {"{": 1, "}": -1}.get(text[end], 0)
+    """{number of a line: whether it is in a function that only the device has}, for functions with __device__ or __global__ before
+    them, and for those with constexpr alone, which the host has, too."""
+    found = {}
+    for match in re.finditer(r"\b__(?:device|global)__\b|(?<!if )\bconstexpr\b", text):
+        depth, body, end = 0, False, match.end()
+        while end < len(text) and not (depth == 0 and text[end] in ";}"):
+            depth += {"(": 1, ")": -1, "{": 1, "}": -1}.get(text[end], 0)
+            body = body or (depth == 1 and text[end] == "{" and text[end - 1] == " ")  # not that of a member's initial value
             end += 1
-        found.update(range(text.count("\n", 0, match.start()) + 1, text.count("\n", 0, end) + 2))
+            if body and depth == 0:
+                for line in range(text.count("\n", 0, match.start()) + 1, text.count("\n", 0, end) + 2):
+                    found[line] = found.get(line, False) or match[0] != "constexpr"
+                break
     return found
 
 
-def unreached(functions, counted, lines_of):
+def is_discarded(line, begin, end):
+    """Whether these columns are a constant's value, or of an `if constexpr`: in its condition, or what clang leaves of a branch that an
+    instantiation does not have, which is the branch's first token."""
+    condition = re.search(r"if constexpr (\(.*)", line[:begin - 1])
+    if condition and condition[1].count("(") > condition[1].count(")") or re.search(r"\bconstexpr \w[^;{=]*= ", line[:begin - 1]):
+        return True
+    token, rest = line[begin - 1:end - 1], line[end - 1:]
+    return token == "{" or (re.fullmatch(r"\w+|[*&]|::", token) and re.match(r"\s*(\w|[(.\[<]|->|::|[-+*/&|^]?=(?!=))", rest)) is not None
+
+
+def unreached(functions, counted, lines_of, text_of):
     """({(file, line): what}, how many pieces of device code there are), of an export's functions. What several instantiations of a
-    template have in common counts for all of them."""
-    regions, conditions = collections.Counter(), collections.defaultdict(lambda: [0, 0])
-    for function in functions:
-        if function["name"].split(":")[-1] not in counted:  # included, and not used
+    template have in common counts for all of them, and what none of them has does not count."""
+    regions, conditions, entered = collections.Counter(), collections.defaultdict(lambda: [0, 0]), collections.Counter()
+    there = [function for function in functions if function["name"].split(":")[-1] in counted]  # the others are included, and not used
+
+    def beginning(function):
+        return (function["filenames"][0], *function["regions"][0][:2])
+
+    for function in there:
+        entered[beginning(function)] += function["regions"][0][4]
+    for function in there:
+        file, line, _ = beginning(function)
+        if not entered[beginning(function)] and not lines_of(file).get(line, True):  # the step may have no use for it
             continue
-        for begin, column, _, _, count, file, *_ in (region for region in function["regions"] if region[7] == CODE):
-            regions[function["filenames"][file], begin, column] += count
+        for begin, column, end, last, count, number, *_ in (region for region in function["regions"] if region[7] == CODE):
+            file = function["filenames"][number]
+            if begin not in lines_of(file) or (begin == end and is_discarded(text_of(file)[begin - 1], column, last)):
+                continue
+            regions[file, begin, column] += count
         for begin, column, end, last, taken, not_taken, file, *_ in function.get("branches", []):
             both = conditions[function["filenames"][file], begin, column, end, last]
             both[0] += taken
             both[1] += not_taken
-    pieces = [place for place in regions if place[1] in lines_of(place[0])]
-    found = {place[:2]: "is never executed" for place in pieces if regions[place] == 0}
+    found = {}
+    for (file, line, column), count in sorted(regions.items()):
+        if count == 0:
+            begins = not text_of(file)[line - 1][:column - 1].strip()
+            found.setdefault((file, line), "is never executed" + ("" if begins else f" from column {column} on"))
     for (file, line, column, _, last), (taken, not_taken) in conditions.items():
-        if (taken == 0) != (not_taken == 0) and line in lines_of(file):
+        if (taken == 0) != (not_taken == 0) and line in lines_of(file) and not is_discarded(text_of(file)[line - 1], column, column):
             found.setdefault((file, line), f"is always {'false' if taken == 0 else 'true'} in columns {column} to {last - 1}")
-    return found, len(pieces)
+    return found, len(regions)
 
 
 def excuses(text):
-    """[(steps, file, line without spaces around it, reason)]"""
+    """[(steps, file, line without spaces around it or * for any, reason)]"""
     found = []
     for number, line in enumerate(text.splitlines(), 1):
         if not line.strip() or line.startswith("#"):
@@ -124,7 +159,7 @@ def judge(number, found, text_of):
     used, told = set(), []
     for (file, line), what in sorted(found.items()):
         source = text_of(file)[line - 1].strip()
-        match = next((i for i, one in enumerate(known) if one[1] == file and one[2] == source), None)
+        match = next((i for i, one in enumerate(known) if one[1] == file and one[2] in (source, "*")), None)
         if match is None:
             told.append(f"{file}:{line} {what}: {source}")
         used.add(match)
@@ -159,13 +194,13 @@ def main(arguments):
 
         def lines_of(file):
             if file not in lines:
-                lines[file] = device_lines("\n".join(text_of(file))) if file.startswith(("steps/", "common/gemm/")) else set()
+                lines[file] = device_lines("\n".join(text_of(file))) if file.startswith(("steps/", "common/gemm/")) else {}
             return lines[file]
 
         functions = export["data"][0]["functions"]
         for function in functions:
             function["filenames"] = [str(pathlib.Path(file).resolve()).removeprefix(f"{ROOT}/") for file in function["filenames"]]
-        found, pieces = unreached(functions, counted, lines_of)
+        found, pieces = unreached(functions, counted, lines_of, text_of)
         told += [f"{step}: {line}" for line in judge(step[:2], found, text_of)]
         print(f"{step}: {pieces} pieces of device code, {len(found)} lines that are not reached or decide nothing", file=sys.stderr)
     print("\n".join(told) or "everything is reached, or stands in tests/coverage.txt with its reason")

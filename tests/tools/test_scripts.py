@@ -471,7 +471,8 @@ class Test(SandboxTest):
         self.results(emulator="10 0 1", emulator_asan="5 0 0")
         done = self.run_tool("test", "--long")
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertEqual(done.stdout.splitlines()[-1], "14 passed, 0 failed, 1 skipped")
+        self.assertEqual(done.stdout.splitlines()[-1], "23 passed, 0 failed, 2 skipped")
+        self.assertRegex(done.stdout, r"(?m)^coverage: 9 of 10 passed, 1 skipped in \d+ s$")
         self.assertRegex(done.stdout, r"(?m)^emulator: 9 of 10 passed, 1 skipped in \d+ s$")
         self.assertRegex(done.stdout, r"(?m)^emulator under ASan and UBSan: 5 of 5 passed in \d+ s$")
         self.assertIn("GPU build: not tested, nvcc is not here", done.stdout)
@@ -482,7 +483,7 @@ class Test(SandboxTest):
         done = self.run_tool("test", "--all")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(done.stdout.splitlines()[-2:], [
-            "left out: AddressSanitizer (tools/test asan) and the long tier (tools/test --long)", "9 passed, 0 failed, 1 skipped"])
+            "left out: AddressSanitizer (tools/test asan), coverage (tools/test coverage) and the long tier (tools/test --long)", "9 passed, 0 failed, 1 skipped"])
         self.assertNotIn("UBSan", done.stdout)
         self.assertNotIn("left out: ", self.run_tool("test", "--all", "emulator").stdout)
 
@@ -569,6 +570,16 @@ class Test(SandboxTest):
         self.assertEqual(self.built(), ["build.ninja", "tests/tests_mutants_s11 tests/tests_steps_11"])
         self.assertEqual(done.stdout.splitlines()[-1], "2 passed, 0 failed, 0 skipped")
 
+    def test_coverage_builds_and_runs_its_tests_alone(self):
+        self.listed("coverage.01_naive bin/01_naive coverage\nhost.raster tests/tests_host fast\n")
+        done = self.run_tool("test", "coverage")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(self.built(), ["build.ninja", "bin/01_naive"])
+        self.assertTrue(any("--output-junit" in call and "-C Coverage -L coverage" in call for call in self.calls()))
+        self.log.unlink()
+        self.run_tool("test", "--long", "--", "-R", "host")
+        self.assertFalse(any("Coverage" in call for call in self.calls()))
+
     def test_without_a_pattern_everything_is_built(self):
         self.listed("host.raster tests/tests_host\n")
         self.run_tool("test", "emulator")
@@ -606,7 +617,7 @@ class Test(SandboxTest):
         self.assertIn("building all for the emulator preset failed", done.stderr)
 
     def test_an_unknown_part_is_refused(self):
-        self.assert_refused(self.run_tool("test", "cpu"), "'cpu'", "--all", "emulator, asan and gpu")
+        self.assert_refused(self.run_tool("test", "cpu"), "'cpu'", "--all", "emulator, asan, coverage and gpu")
 
 
 class PtxasLog(SandboxTest):

@@ -25,6 +25,7 @@ command_of() {
     qemu-user) echo qemu-aarch64 ;;
     emscripten) echo em++ ;;
     clang) echo clang++ ;;
+    llvm) echo llvm-cov ;;
     git | cmake | ccache | python3 | clang-format-14 | clang-tidy | lld | shellcheck) echo "$1" ;;
   esac
 }
