@@ -273,11 +273,11 @@ TEST_CASE("deadlock: of two mbarriers that nobody has arrived at, that of the wa
   const ptx::LaunchShape shape = one_cta(96, sizeof(Slots));
   CHECK_PASSES(run(begins, shape, 2, 3));
   CHECK_BREAKS("deadlock", run(begins, shape, 4, 3));
-  check_report(run(begins, shape, 4, 3), "deadlock",
-               {"an arrival at mbarrier empty[1]",
-                "in launches that finished, warp 0 (once, at tests/emulator/",
-                ") has arrived. In phase 0 of mbarrier empty[1]", "none has so far: warp 0 has returned"},
-               {"or at mbarrier full[0]"});
+  check_report(
+      run(begins, shape, 4, 3), "deadlock",
+      {"an arrival at mbarrier empty[1]", "in launches that finished, warp 0 (once, at tests/emulator/",
+       ") has arrived. In phase 0 of mbarrier empty[1]", "none has so far: warp 0 has returned"},
+      {"or at mbarrier full[0]"});
 }
 
 TEST_CASE("deadlock: a ring that copies fill") {
