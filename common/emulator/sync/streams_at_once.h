@@ -2,8 +2,7 @@
 //
 // The emulator runs one grid behind the other, and then compares what they have touched outside of the
 // problem's own matrices: bytes that launches of two streams have touched, and that one of them has written,
-// are reported. So the report does not depend on how the launches would have met. Atomics are no excuse: a
-// counter that two launches share counts for both.
+// are reported. So the report does not depend on how the launches would have met.
 #pragma once
 
 #include "ptx/launch_shape.h"
