@@ -3,8 +3,11 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <stdexcept>
+#include <string>
 #include <type_traits>
 
+#include "bulk_bias.cuh"
 #include "gemm/epilogue/activation.cuh"
 #include "gemm/epilogue/store_tile.cuh"
 #include "gemm/launch/grids.cuh"
@@ -119,7 +122,7 @@ struct Shared {
   Ring<T, kStages> ring;
   StoreBuffers d[kConsumers];
   OrderedBarrierStorage<Consumer<T, kStages>::kTurns> order;
-  bf16 visitor[kConsumers][std::max(Visitor::kShared, 1)];
+  alignas(16) bf16 visitor[kConsumers][std::max(Visitor::kShared, 1)];
 };
 
 template <typename T, int kStages, typename Visitor>
@@ -152,6 +155,13 @@ __global__ void __launch_bounds__(Roles<T, kConsumers>::kThreads, 1)
   });
 }
 
+/// A copy without a tensor map takes multiples of 16 bytes; N is a multiple of 8.
+inline void require_bulk_alignment(const bf16* bias) {
+  if (const auto off = reinterpret_cast<std::uintptr_t>(bias) % 16; off != 0)
+    throw std::invalid_argument("the bias begins " + std::to_string(off) +
+                                " bytes after a multiple of 16: for a bulk copy, its address must be one");
+}
+
 using PingPong = WgmmaTiling<128, 192, 64, 1>;     // each consumer has a tile of its own
 using Cooperative = WgmmaTiling<128, 256, 64, 2>;  // both have 64 rows of one
 
@@ -168,6 +178,7 @@ Variant variant(const char* name, const char* summary) {
        // A kernel with a bias scales, too.
        .epilogues = only({.bias = kBias, .activation = kActivation}, kBias != Bias::kNone)},
       [](const Problem& problem) {
+        if (Visitor::kShared > T::kN) require_bulk_alignment(problem.bias);
         const VisitorArguments given{problem.epilogue.alpha, problem.bias};
         return with_tile_maps<T>(problem, problem.shape, given);
       });
@@ -190,6 +201,8 @@ inline const Step kStep{
     .variants = {
         variant<WithBias<Activate<relu>>, Bias::kColumn, kRelu>("bias_relu", "ReLU, biases in shared memory"),
         variant<InRegisters, Bias::kColumn, kRelu>("bias_in_registers", "ReLU, each thread loads its biases"),
+        variant<Chain<Scale, BulkColumnBias<PingPong::kN>, Activate<relu>>, Bias::kColumn, kRelu>(
+            "bias_by_bulk_copy", "ReLU, a bulk copy brings the biases"),
         variant<WithBias<>, Bias::kColumn>("column_bias", "a bias for each column"),
         variant<Chain<Scale, RowBias>, Bias::kRow>("row_bias", "a bias for each row"),
         variant<WithBias<Activate<leaky_relu>>, Bias::kColumn, kLeakyRelu>("bias_leaky_relu", "LeakyReLU"),

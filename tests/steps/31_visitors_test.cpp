@@ -1,4 +1,5 @@
 // Step 31: every node on every kind of edge, with other factors, under many schedules.
+#include <string>
 #include <vector>
 
 #include "catch.h"
@@ -60,15 +61,23 @@ TEST_CASE("a second launch of one plan sees the bias of now", "[device]") {
     verify_epilogue(variant, {388, 200, 136}, 1, harness::Pattern::kExact, 3);
 }
 
-TEST_CASE("a bias that begins at an odd element is refused for columns, and read for rows", "[device]") {
+TEST_CASE(
+    "a bias that begins at an odd element is refused for columns, and read for rows, and a bulk copy wants "
+    "more",
+    "[device]") {
   if (skip_where_step_cannot_run()) return;
   const gemm::Step& step = step_under_test();
-  for (const char* name : {"column_bias", "row_bias"}) {
+  for (const char* name : {"column_bias", "row_bias", "bias_by_bulk_copy"}) {
     const gemm::Variant& variant = harness::find_variant(step, name);
     harness::Workload workload({40, 40, 40}, harness::Pattern::kExact, 1, harness::form_of(step, variant));
     gemm::Problem problem = workload.problem();
     ++problem.bias;
-    if (problem.epilogue.bias == Bias::kRow) {
+    if (std::string(name) == "bias_by_bulk_copy") {
+      ++problem.bias;  // a multiple of 4, which the other variants read
+      CHECK_THROWS_WITH(
+          gemm::prepare(variant, problem),
+          "the bias begins 4 bytes after a multiple of 16: for a bulk copy, its address must be one");
+    } else if (problem.epilogue.bias == Bias::kRow) {
       CHECK_NOTHROW(gemm::prepare(variant, problem));
     } else {
       CHECK_THROWS_WITH(gemm::prepare(variant, problem),

@@ -141,8 +141,8 @@ struct Problem : Gemm {
   // Where types.zero_points, the N scales of a group are followed by its N zero points z, -8 to 7, each as
   // -(z + 8) / 64: what widening adds to a weight.
   const bf16* group_scales = nullptr;  // [K / group][types.scale_lines()][N], in device memory
-  const bf16* wide_b = nullptr;        // the same as elements of the type of A, [N][K]: for an opponent that
-                                       // multiplies nothing else; nullptr: there is none
+  const bf16* wide_b = nullptr;        // the weights times their scales, of A's type, [N][K]: for an opponent
+                                       // that multiplies nothing else; nullptr: there is none
 
   // Of a problem in groups, in host memory: the rows of group g of D are those of A times B's rows [g * N,
   // (g + 1) * N), transposed. Empty: all rows, and one B.
