@@ -193,12 +193,16 @@ struct Cut {
 /// The smallest such shape of each variant that cuts tiles at one that is quickly checked; the first variant
 /// apart.
 std::vector<Cut> find_cuts(const gemm::Step& step) {
+  const bool is_one_of_many = step.variants.size() > kManyVariants;
   std::vector<Cut> found;
   for (std::size_t i = 1; i < step.variants.size(); ++i) {
     const gemm::Variant& variant = step.variants[i];
     if (variant.workspace_bytes == nullptr) continue;
     Cut best{&variant, {}, 0};
     double least = kMostCutProducts;
+    set_sms(kSmsOfParts);
+    const gemm::Shape single = shape_of(step, variant.tile, {1, 1, 1});
+    if (!is_one_of_many && check_facts(variant, single).cluster > 1) continue;  // so few SMs may hold none
     for (const int sms : {2, 3, 4}) {
       set_sms(sms);
       for (const auto& [m, n] : {std::pair{3, 1}, std::pair{5, 1}, std::pair{7, 1}, std::pair{5, 2}}) {
@@ -218,23 +222,24 @@ std::vector<Cut> find_cuts(const gemm::Step& step) {
   return found;
 }
 
-/// Of those one in kOneOfCuts: they are tiles of one kernel.
+/// Where a step has many variants, they are tiles of one kernel, and one in kOneOfCuts will do.
 const Cut* cut_of(const gemm::Step& step, const gemm::Variant& variant) {
   static std::map<const gemm::Step*, std::vector<Cut>> cuts_of;
   auto known = cuts_of.find(&step);
   if (known == cuts_of.end()) known = cuts_of.emplace(&step, find_cuts(step)).first;
-  for (std::size_t i = 0; i < known->second.size(); i += kOneOfCuts) {
+  const std::size_t each = step.variants.size() > kManyVariants ? kOneOfCuts : 1;
+  for (std::size_t i = 0; i < known->second.size(); i += each) {
     if (known->second[i].variant == &variant) return &known->second[i];
   }
   return nullptr;
 }
 
+constexpr int kVectorElements = 8;     // bf16 in 16 bytes
 constexpr int kBitsOfMaskPitch = 128;  // bits that the pitch of a mask is a multiple of
 
 /// More than `columns` elements of bf16, in whole vectors of 16 bytes.
 int wider(int columns) {
-  constexpr int kVector = 8;
-  return (gemm::ceil_div(columns, kVector) + 1) * kVector;
+  return (gemm::ceil_div(columns, kVectorElements) + 1) * kVectorElements;
 }
 
 /// Gives the cases of a variant with an epilogue of its own one each, in turn.
@@ -517,10 +522,8 @@ std::vector<CheckCase> plan_brief_check(const gemm::Step& step, const gemm::Vari
         case_at(variant, smallest(step), sms, quick ? one_schedule : schedules_of(seed, Depth::kAll)));
   if (gemm::is_sum(variant.epilogues.reduction))
     cases.push_back(case_at(variant, long_sum(step, variant), sms, one_schedule));
-  if (is_one_of_many) {
-    if (const Cut* cut = cut_of(step, variant))
-      cases.push_back(case_at(variant, cut->shape, cut->sms, one_schedule));
-  }
+  if (const Cut* cut = cut_of(step, variant))
+    cases.push_back(case_at(variant, cut->shape, cut->sms, one_schedule));
   // The first of the largest tiles with a K so long that a model cuts tiles along it, too.
   const auto area = [](const gemm::Variant& one) { return one.tile.m * one.tile.n; };
   const auto largest =
@@ -536,6 +539,16 @@ std::vector<CheckCase> plan_brief_check(const gemm::Step& step, const gemm::Vari
     gemm::Shape cut;
     if (find_cut(step, variant, first.cluster, cut))
       cases.push_back(case_at(variant, cut, kSms * first.cluster, one_schedule));
+  }
+  // A K that is too short for all CTAs of a cluster that share it.
+  if (!is_one_of_many && !first.persistent && first.cluster > 1)
+    cases.push_back(case_at(variant, shape_of(step, variant.tile, {2, 1, 1}), sms, one_schedule));
+  // A tile with one k-tile more than CTAs that share it: the first has two, the others one each, and some of
+  // these lie between the k at which all would begin.
+  if (!is_one_of_many && first.persistent && first.cluster == 1 && variant.workspace_bytes != nullptr) {
+    set_sms(kSms);
+    const gemm::Shape singles = shape_of(step, variant.tile, {1, 1, kSms + 1});
+    if (check_facts(variant, singles).splits) cases.push_back(case_at(variant, singles, kSms, one_schedule));
   }
   for (CheckCase& one : cases) one.shape = fitting_shape(variant, one.shape);
   use_epilogues(variant, cases);
@@ -602,6 +615,13 @@ std::vector<CheckCase> plan_check(const gemm::Step& step, const gemm::Variant& v
     single.k = half_vectors(std::max(single.k, 16), step.contract.k_multiple, 4);
   single.n = half_vectors(single.n, step.contract.n_multiple, 2);
   add(single, sms, Depth::kTwo);
+  // Rows of whole vectors that end inside a tile, where rows may be of any length.
+  if (step.contract.k_multiple < kVectorElements && step.contract.n_multiple < kVectorElements) {
+    gemm::Shape vectors = shape_of(step, variant.tile, {1, 2, 3});
+    vectors.n -= vectors.n % kVectorElements;
+    vectors.k -= vectors.k % kVectorElements;
+    add(vectors, sms, Depth::kOne);
+  }
   // Rows of a mask without padding, and a last tile that is incomplete: a word behind N is the next row's.
   gemm::Shape filled;
   if (variant.epilogues.fixed && gemm::is_mask(gemm::with_fixed(variant.epilogues, {}).auxiliary)) {

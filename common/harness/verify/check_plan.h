@@ -84,9 +84,9 @@ CheckFacts check_facts(const gemm::Variant& variant, const gemm::Shape& shape);
 /// raster group, so that the last group is lower; and, where tiles are split, fewer tiles than CTAs and tiles
 /// that three CTAs share, so that a CTA's range begins inside a tile and ends there. What is left is what the
 /// first case has not: whole tiles, an even number of k-tiles, no more k-tiles than stages, one more, a
-/// single tile, rows that are no whole vectors, the smallest K, tiles that are barely begun. Where the grid
-/// is persistent and there is no workspace, two more have tiles whose first row, or column, is a number that
-/// 16 bits do not hold.
+/// single tile, rows that are no whole vectors, and rows of whole ones that end inside a tile, the smallest
+/// K, tiles that are barely begun. Where the grid is persistent and there is no workspace, two more have
+/// tiles whose first row, or column, is a number that 16 bits do not hold.
 ///
 /// A variant with a source gets the epilogues in turn: C with beta = 1, beta = 0 with a C that must not be
 /// read, other factors with rows of C that lie farther apart than those of D, and D in place of C. Of an
@@ -107,9 +107,10 @@ std::vector<CheckCase> plan_check(const gemm::Step& step, const gemm::Variant& v
 
 /// The cases for a variant that is checked beside another one. The last tiles are barely begun, and where the
 /// grid is persistent, CTAs get several tiles, in two clusters where there are clusters, and a second case
-/// has one k-tile. A persistent variant with a workspace has a case whose work CTAs share evenly; one whose
-/// clusters cut K has a single tile, of which they get unequal parts, and two tiles in one cluster; the
-/// largest tile of a step that cuts tiles along K has one with a long K.
+/// has one k-tile. A persistent variant with a workspace has a case whose work CTAs share evenly, and one,
+/// the smallest there is, in which it cuts tiles along K beside whole ones; one whose clusters cut K has a
+/// single tile, of which they get unequal parts, two tiles in one cluster, and a K too short for all of a
+/// cluster; the largest tile of a step that cuts tiles along K has one with a long K.
 std::vector<CheckCase> plan_brief_check(const gemm::Step& step, const gemm::Variant& variant,
                                         std::uint64_t seed, bool quick);
 
