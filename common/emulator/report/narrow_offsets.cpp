@@ -232,6 +232,19 @@ class OffsetReader {
     return product;
   }
 
+  /// Of the arguments of std::min and std::max: a smallest one of which one is a constant is small.
+  Value one_of(std::size_t begin, std::size_t end, bool smallest, int depth) {
+    std::size_t comma = begin;
+    while (comma < end && !tokens_[comma].is(",")) {
+      const bool opens = tokens_[comma].is("(") || tokens_[comma].is("[") || tokens_[comma].is("{");
+      comma = opens ? closing(tokens_, comma) + 1 : comma + 1;
+    }
+    if (comma >= end) return {};
+    const Value one = sum(begin, comma, depth);
+    const Value other = sum(comma + 1, end, depth);
+    return smallest && (one.run_time == 0 || other.run_time == 0) ? Value{} : join(one, other);
+  }
+
   Value factor(std::size_t begin, std::size_t end, int depth) {
     while (begin < end && (tokens_[begin].is("-") || tokens_[begin].is("+"))) ++begin;
     if (begin >= end) return {};
@@ -268,6 +281,7 @@ class OffsetReader {
       const std::size_t close = std::min(closing(tokens_, i), end);
       const bool cast =
           first.is("static_cast") || is_wide_type(name) || first.is("int") || first.is("unsigned");
+      if (name == "min" || name == "max") return one_of(i + 1, close, name == "min", depth);
       if (!cast) {
         Value value;
         value.wide = name == "offset";

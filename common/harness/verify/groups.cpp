@@ -237,7 +237,7 @@ std::vector<gemm::GroupRows> with_others_counts(const std::vector<gemm::GroupRow
 }
 
 int unchecked_count(int count, int capacity) {
-  if (count == 0) return -1;
+  if (count == 0) return -1000;  // so far below 0 that not even a number of tiles, rounded up, is 0
   return count == capacity ? count + 1 : count;
 }
 

@@ -205,6 +205,8 @@ TEST_CASE("narrow-offset: products of sizes in 32 bits are found in a kernel's s
   CHECK(products("const int i = row * lda; const int j = i + 4; matrix[j];") == Products{"row * lda"});
   CHECK(products("__global__ void f(const float* __restrict__ in, int rows) { in[rows * blockIdx.x]; }") ==
         Products{"rows * blockIdx.x"});
+  CHECK(products("gemm.b + std::min(column + r * T::kGroups, n - 1) * k;") ==
+        Products{"std::min(column + r * T::kGroups, n - 1) * k"});
   CHECK(products("float4* values; Partials(void* workspace, int slots) : "
                  "values(static_cast<float4*>(workspace)), flags(values + slots * T::kM * T::kN / 4) {}") ==
         Products{"slots * T::kM * T::kN"});
@@ -213,7 +215,8 @@ TEST_CASE("narrow-offset: products of sizes in 32 bits are found in a kernel's s
        {"gemm.d + offset(row * 2, column, n);", "gemm.d + static_cast<std::int64_t>(row) * n + column;",
         "gemm.d + std::int64_t{row} * n;", "gemm.d + (std::size_t)row * n + column;",
         "gemm.d + 1ll * row * n;", "const std::int64_t first = row; gemm.d + first * n;", "matrix + 8 * n;",
-        "matrix + threadIdx.x * n;", "for (int i = 0; i < 4; ++i) matrix[i * n];",
+        "matrix + threadIdx.x * n;", "matrix + std::min(rows - row, 128) * n;",
+        "for (int i = 0; i < 4; ++i) matrix[i * n];",
         "const int lane4 = threadIdx.x % 32 / 4; matrix + lane4 * n;", "tile[row * n];",
         "shared.a.element + row * n;", "flags[slot * T::kWarpgroups + warpgroup];",
         "gemm.d + offset(row, 0, n) + column;", "const int area = gemm.shape.m * gemm.shape.n;"}) {
