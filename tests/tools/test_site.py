@@ -223,6 +223,8 @@ class Printed(SiteTest):
 class BrowserTest(SiteTest):
     """A browser, and the roots of the site over the net and as files."""
 
+    ROOTS = "[...document.body.children].filter(one => one.shadowRoot).map(one => one.shadowRoot)"
+
     def setUp(self):
         super().setUp()
         if not chromium.PROGRAM:
@@ -236,23 +238,25 @@ class BrowserTest(SiteTest):
         self.browser = chromium.Browser()
         self.addCleanup(self.browser.close)
 
+    def type(self, words):
+        """Opens the search and types."""
+        for _ in range(10):  # the button does nothing until the index has come
+            self.browser.value("document.querySelector('.md-search__button').click()")
+            if self.browser.wait_for(f"{self.ROOTS}.some(one => one.querySelector('dialog[open] input'))", seconds=2):
+                break
+        self.browser.call("Input.insertText", text=words)
+
+    def found(self, words):
+        """Where the first results of the search lead."""
+        self.type(words)
+        return self.browser.wait_for(f"{self.ROOTS}.flatMap(one => [...one.querySelectorAll('a[href]')].map(link => link.href)).join(' ')")
+
 
 class InChromium(BrowserTest):
     """Some pages of each kind, over the net and as files, on a telephone and on a desk."""
 
     PLACES = ("index.html", "docs/start.html", "steps/11_mbarrier_ring/index.html", "steps/11_mbarrier_ring/kernel.cuh.html", "docs/results.html",
               "steps/08_wgmma/sass.txt.html", "reports/hang.html", "reports/race.html")
-
-    ROOTS = "[...document.body.children].filter(one => one.shadowRoot).map(one => one.shadowRoot)"
-
-    def found(self, words):
-        """Where the first results of the search lead."""
-        for _ in range(10):  # the button does nothing until the index has come
-            self.browser.value("document.querySelector('.md-search__button').click()")
-            if self.browser.wait_for(f"{self.ROOTS}.some(one => one.querySelector('dialog[open] input'))", seconds=2):
-                break
-        self.browser.call("Input.insertText", text=words)
-        return self.browser.wait_for(f"{self.ROOTS}.flatMap(one => [...one.querySelectorAll('a[href]')].map(link => link.href)).join(' ')")
 
     def shown(self):
         """What the first three results say, of whose excerpts three lines can be seen."""
@@ -315,20 +319,37 @@ class InChromium(BrowserTest):
                              ("what does multicast save", "docs/clusters.html#what-multicast-saves"), ("cost of a cluster", "docs/clusters.html#what-multicast-saves"),
                              ("GELU fused", "steps/31_visitors/index.html#the-"), ("what is a wave", "docs/glossary.html#term-wave"),
                              ("nvfp4 scale layout", "steps/78_nvfp4/index.html#where-an-element-and-a-scale-lie"), ("hide launch latency", "steps/51_dependent_launch/"),
-                             ("transpose operand B", "steps/40_layouts/index.html"), ("deadlok in stream-k", "steps/18_stream_k/index.html#why-there-is-no-deadlock")):
+                             ("transpose operand B", "steps/40_layouts/index.html"), ("deadlok in stream-k", "steps/18_stream_k/index.html#why-there-is-no-deadlock"),
+                             ("nvfp4 scale factors tensor memory", "docs/block-scales.html#in-tensor-memory"),
+                             ("cluster multicast faster", "steps/16_cluster_multicast/index.html#where-it-pays-and-where-it-loses")):
             with self.subTest(words=words):
                 self.browser.open(f"{self.roots[0]}/docs/start.html")
                 links = self.found(words).split()
                 self.assertIn(place, " ".join(links[:3]))
                 self.assertNotIn("retired-words", " ".join(links))
+                pages = [link.partition("#")[0].partition("?")[0] for link in links[:6]]
+                self.assertLessEqual(max(map(pages.count, pages)), 2)
 
     def test_an_excerpt_begins_with_the_answer(self):
         for words, answer in (("expect tx too small", "too few bytes are expected"), ("why power of zeros", "Zeros flip no bits"), ("what is a wave", "The CTAs that the GPU runs at one time"),
-                              ("results differ between runs", "two runs gave results with different bits"), ("transpose operand B", "tnspA and tnspB")):
+                              ("results differ between runs", "two runs gave results with different bits"), ("transpose operand B", "tnspA and tnspB"), ("kernel registers spills", "registers, spills, shared memory"),
+                              ("stream-K partial sums fixup", "last work tile does the fix-up"), ("cluster multicast faster", "clusters are faster than")):
             with self.subTest(words=words):
                 self.browser.open(f"{self.roots[0]}/docs/start.html")
                 self.found(words)
                 self.assertIn(answer, self.shown())
+
+    def test_there_are_no_results_only_when_the_search_has_answered(self):
+        self.browser.call("Page.addScriptToEvaluateOnNewDocument", source="const set = Object.getOwnPropertyDescriptor(Worker.prototype, 'onmessage').set;"
+                          "Object.defineProperty(Worker.prototype, 'onmessage', {set(read) {"
+                          "set.call(this, read && (said => setTimeout(read, said.data.type === 3 ? 5000 : 0, said))); }});")
+        said = f"{self.ROOTS}.map(one => one.querySelector('[role=status]')?.textContent || '').join('')"
+        for words, answer in (("wave", "results"), ("qqqqq", "No results")):
+            with self.subTest(words=words):
+                self.browser.open(f"{self.roots[0]}/docs/start.html?{words}")
+                self.type(words)
+                self.assertTrue(self.browser.wait_for(f"{said} === 'Searching…'"))
+                self.assertTrue(self.browser.wait_for(f"{said}.endsWith('{answer}')"))
 
     def test_the_index_is_fetched_when_the_search_is_opened(self):
         fetched = "performance.getEntriesByType('resource').filter(one => one.name.endsWith('search.json')).length"
@@ -396,7 +417,7 @@ class Accessible(BrowserTest):
         for width, colours in self.VIEWS:
             with self.subTest(width=width, colours=colours):
                 self.look("docs/start.html", width, colours)
-                self.assertIn("mbarrier", InChromium.found(self, "expect-tx"))
+                self.assertIn("mbarrier", self.found("expect-tx"))
                 # The theme's arrow keys scroll its results.
                 self.assertEqual([one for one in accessibility.findings(self.browser, self.axe) if not one.startswith("scrollable-region")], [])
 
