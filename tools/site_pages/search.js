@@ -90,7 +90,7 @@ const explains = (location, title) =>
   (/^(CHANGELOG|CONTRIBUTING|SECURITY|(docs\/)?index|docs\/(questions|style|site|for-assistants|first-contribution))/.test(location) ? 0.45
     : /^docs\/(lab|museum|decisions|results|from-here|emulator\/compute)/.test(location) ? 0.7
     : /^docs\/(?!emulator|cheat|recap|part-|verification|measuring|commands|step-|glossary)/.test(location) ? 1.15
-    : /^steps\/[01]/.test(location) ? 1.05 : 1) *
+    : /^steps\/[01]/.test(location) ? 1.05 : /^(steps\/7|docs\/b)/.test(location) ? 0.9 : 1) *
   (/retired-words/.test(location) ? 0 : /^(Sources|Exercises|What you can do now|\w+ questions)$/.test(title) ? 0.4
     : /^(Predicted and measured|Measured|What the machine code shows|Barrier ledger|Opcodes of this course)$/.test(title) ? 0.85
     : /^The (problem|idea)$/.test(title) ? 1.1 : 1);
@@ -185,13 +185,13 @@ const search = query => {
     });
     const covered = sum(at => once(Math.max(text[at], title[at], 0.9 * path[at]))) / all;
     // How much of the query is in a title, and how much of the title is in the query.
-    const names = (times, size) => size && sum(at => once(times[at])) / all * once(times.reduce((found, one) => found + once(one), 0) / size);
+    const names = (times, size) => size && (sum(at => once(times[at])) / all) ** 0.5 * once(times.reduce((found, one) => found + once(one), 0) / size);
     const has = sum(at => often(text[at] / (0.5 + 0.7 * item.size) + 2.5 * title[at] + path[at]) + 0.45 * often(onPage[item.page][at] / item.pageSize));
     one.score = item.kind * covered ** 0.7 * ((1 + names(title, item.titleWords) + names(path, item.pathWords)) * has + 0.3 * one.passage);
   }
   const best = Math.max(...found.map(one => one.score));
   // Of one page, two are among the first six.
-  const sorted = found.filter(one => one.score > 0 && one.score >= 0.4 * best).sort((a, b) => b.score - a.score), listed = {};
+  const sorted = found.filter(one => one.score > 0 && one.score >= 0.3 * best).sort((a, b) => b.score - a.score), listed = {};
   const first = sorted.filter(({item}) => (listed[item.page] = (listed[item.page] || 0) + 1) <= 2).slice(0, 6);
   return [words, [...first, ...sorted.filter(one => !first.includes(one))].slice(0, 30)];
 };
