@@ -132,8 +132,8 @@ class CompletedFlags(unittest.TestCase):
             self.skipTest(f"{BUILD} holds no programs")
         said, of_ranks = (subprocess.run([program, "--help"], capture_output=True, text=True, check=True).stdout for program in programs)
         for flag in ("--mode", "--completion", "--pattern", "--gpu"):
-            line = next(line for line in said.splitlines() if f"  {flag} " in line)
+            entry = re.search(rf"(?m)^ +{flag} .*(?:\n {{20,}}.*)*", said)[0]  # with the lines that go on
             for value in offered(ROOT, f"tools/run 01 {flag} ")[0]:
-                self.assertRegex(line, rf"\b{value}\b")
+                self.assertRegex(entry, rf"\b{value}\b")
         flags = set(offered(ROOT, "tools/run 01 --")[0]) - {"--backend", "--html"}  # those of the script
         self.assertEqual(flags, set(re.findall(r"(?m)^ +(?:-h,)?(--[a-z-]+)", said + of_ranks)) - {"--trace-untraced"})

@@ -618,8 +618,8 @@ std::vector<CheckCase> plan_check(const gemm::Step& step, const gemm::Variant& v
   // Rows of whole vectors that end inside a tile, where rows may be of any length.
   if (step.contract.k_multiple < kVectorElements && step.contract.n_multiple < kVectorElements) {
     gemm::Shape vectors = shape_of(step, variant.tile, {1, 2, 3});
-    vectors.n -= vectors.n % kVectorElements;
-    vectors.k -= vectors.k % kVectorElements;
+    vectors.n = std::max(vectors.n - vectors.n % kVectorElements, kVectorElements);
+    vectors.k = std::max(vectors.k - vectors.k % kVectorElements, kVectorElements);
     add(vectors, sms, Depth::kOne);
   }
   // Rows of a mask without padding, and a last tile that is incomplete: a word behind N is the next row's.
