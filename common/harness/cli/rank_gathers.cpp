@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "harness/backend/backend.h"
-#include "harness/backend/emulator_control.h"
 #include "harness/backend/ranks.h"
 #include "harness/base/output.h"
 #include "harness/base/problem.h"
@@ -89,32 +88,16 @@ std::vector<GatherCase> emulated_cases(const RankOptions& options) {
 }
 
 bool check_emulated_gathers(const std::vector<Entry>& entries, const RankOptions& options) {
-  constexpr double kMost = 2e9;  // multiply-adds
-  const int epochs = options.relaunch > 0 ? options.relaunch : 3;
+  const int epochs = emulated_epochs(options);
   const std::vector<GatherCase> cases = emulated_cases(options);
+  for (const GatherCase& one : cases) refuse_large(one.form.shape, epochs);
+  std::vector<EmulatedCase> emulated;
   for (const GatherCase& one : cases) {
-    const auto [m, n, k] = one.form.shape;
-    if (1.0 * m * n * k * epochs > kMost)
-      throw Error(fmt::format("{} in {} is too much for the emulator", to_string(one.form.shape),
-                              counted(static_cast<std::size_t>(epochs), "epoch")));
+    emulated.push_back(
+        {fmt::format("{}, in pieces of {} rows: {}", what_ranks_do(one.form), one.piece_rows, one.why),
+         [&one](const gemm::Variant& variant, int count) { return check_gather_case(variant, one, count); }});
   }
-  for (const GatherCase& one : cases) {
-    fmt::print("{}\n", fitted(fmt::format("{}, in pieces of {} rows: {}", what_ranks_do(one.form),
-                                          one.piece_rows, one.why)));
-    for (const Entry& entry : entries) {
-      CheckResult result;
-      std::size_t done = 0;
-      for (const EmulatorControl& schedule : schedules_of(options)) {
-        control_emulator(schedule);
-        result = check_gather_case(*entry.variant, one, epochs);
-        ++done;
-        if (!result.ok) break;
-      }
-      if (!print_rank_check(entry, result, fmt::format("{} epochs, {}", epochs, counted(done, "schedule"))))
-        return false;
-    }
-  }
-  return true;
+  return check_cases(emulated, entries, options);
 }
 
 std::vector<RankContestant> gather_contestants(RankGather& gather, const std::vector<Entry>& entries,

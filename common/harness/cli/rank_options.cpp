@@ -13,6 +13,7 @@
 #include "harness/base/problem.h"
 #include "harness/cli/describe.h"
 #include "harness/cli/program.h"
+#include "harness/cli/side_by_side.h"
 #include "harness/record/json.h"
 #include "harness/timing/ranks.h"
 
@@ -92,6 +93,19 @@ std::string size_text(std::int64_t bytes) {
   return fmt::format("{} bytes", bytes);
 }
 
+int emulated_epochs(const RankOptions& options) {
+  return options.relaunch > 0 ? options.relaunch : 3;
+}
+
+void refuse_large(const gemm::Shape& shape, int epochs) {
+  constexpr double kMost = 2e9;  // multiply-adds
+  if (1.0 * shape.m * shape.n * shape.k * epochs > kMost)
+    throw Error(fmt::format("{} in {} is too much for the emulator", to_string(shape),
+                            counted(static_cast<std::size_t>(epochs), "epoch")));
+}
+
+namespace {
+
 std::vector<EmulatorControl> schedules_of(const RankOptions& options) {
   const auto one = [](std::uint64_t seed, Completion completion) {
     return EmulatorControl{.schedule_seed = seed, .completion = completion, .launch_seconds = 60};
@@ -102,6 +116,35 @@ std::vector<EmulatorControl> schedules_of(const RankOptions& options) {
   if (options.quick) return {one(seed, Completion::kRandom)};
   return {one(seed, Completion::kRandom), one(seed + 1, Completion::kRandom),
           one(seed, Completion::kEarliest), one(seed, Completion::kLatest)};
+}
+
+bool check_variant(const EmulatedCase& one, const Entry& entry, const RankOptions& options) {
+  const int epochs = emulated_epochs(options);
+  CheckResult result;
+  std::size_t done = 0;
+  for (const EmulatorControl& schedule : schedules_of(options)) {
+    control_emulator(schedule);
+    result = one.check(*entry.variant, epochs);
+    ++done;
+    if (!result.ok) break;
+  }
+  return print_rank_check(entry, result, fmt::format("{} epochs, {}", epochs, counted(done, "schedule")));
+}
+
+}  // namespace
+
+bool check_cases(const std::vector<EmulatedCase>& cases, const std::vector<Entry>& entries,
+                 const RankOptions& options) {
+  const std::size_t count = cases.size() * entries.size();
+  const auto check = [&](std::size_t i, nlohmann::json&) {
+    const EmulatedCase& one = cases[i / entries.size()];
+    const std::size_t entry = i % entries.size();
+    if (entry == 0) fmt::print("{}\n", fitted(one.title));
+    return check_variant(one, entries[entry], options);
+  };
+  nlohmann::json nothing;
+  return run_side_by_side(
+      count, side_by_side_processes(), check, [&](std::size_t) { return count; }, nothing);
 }
 
 RankRun::Delay delays_of(const RankOptions& options) {

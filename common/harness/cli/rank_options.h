@@ -47,8 +47,23 @@ void add_rank_options(CLI::App& app, RankOptions& options, const char* what, con
 std::int64_t parse_bytes(const std::string& text);
 std::string size_text(std::int64_t bytes);
 
-/// The schedules of a check on the emulator.
-std::vector<EmulatorControl> schedules_of(const RankOptions& options);
+/// How often a check on the emulator launches each variant under one schedule.
+int emulated_epochs(const RankOptions& options);
+
+/// Throws Error where a product of all ranks is too much for the emulator.
+void refuse_large(const gemm::Shape& shape, int epochs);
+
+/// A case of a check on the emulator: the line above its variants, and the check of one of them under the
+/// schedule that control_emulator() has set.
+struct EmulatedCase {
+  std::string title;
+  std::function<CheckResult(const gemm::Variant& variant, int epochs)> check;
+};
+
+/// Checks all variants in all cases under several schedules, up to the first that is wrong; returns whether
+/// none is.
+bool check_cases(const std::vector<EmulatedCase>& cases, const std::vector<Entry>& entries,
+                 const RankOptions& options);
 
 /// Delays that the seed draws, or none.
 RankRun::Delay delays_of(const RankOptions& options);

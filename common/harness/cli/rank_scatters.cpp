@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "harness/backend/backend.h"
-#include "harness/backend/emulator_control.h"
 #include "harness/backend/ranks.h"
 #include "harness/base/output.h"
 #include "harness/base/problem.h"
@@ -69,32 +68,18 @@ std::vector<ScatterCase> emulated_scatters(const RankOptions& options) {
 }
 
 bool check_emulated_scatters(const std::vector<Entry>& entries, const RankOptions& options) {
-  constexpr double kMost = 2e9;  // multiply-adds
   check_scatter_options(options);
-  const int epochs = options.relaunch > 0 ? options.relaunch : 3;
+  const int epochs = emulated_epochs(options);
   const std::vector<ScatterCase> cases = emulated_scatters(options);
+  for (const ScatterCase& one : cases) refuse_large(one.form.shape, epochs);
+  std::vector<EmulatedCase> emulated;
   for (const ScatterCase& one : cases) {
-    const auto [m, n, k] = one.form.shape;
-    if (1.0 * m * n * k * epochs > kMost)
-      throw Error(fmt::format("{} in {} is too much for the emulator", to_string(one.form.shape),
-                              counted(static_cast<std::size_t>(epochs), "epoch")));
+    emulated.push_back({fmt::format("{}: {}", what_ranks_add(one.form), one.why),
+                        [&one](const gemm::Variant& variant, int count) {
+                          return check_scatter_case(variant, one, count);
+                        }});
   }
-  for (const ScatterCase& one : cases) {
-    fmt::print("{}\n", fitted(fmt::format("{}: {}", what_ranks_add(one.form), one.why)));
-    for (const Entry& entry : entries) {
-      CheckResult result;
-      std::size_t done = 0;
-      for (const EmulatorControl& schedule : schedules_of(options)) {
-        control_emulator(schedule);
-        result = check_scatter_case(*entry.variant, one, epochs);
-        ++done;
-        if (!result.ok) break;
-      }
-      if (!print_rank_check(entry, result, fmt::format("{} epochs, {}", epochs, counted(done, "schedule"))))
-        return false;
-    }
-  }
-  return true;
+  return check_cases(emulated, entries, options);
 }
 
 bool run_scatters_on_gpus(const std::vector<Entry>& entries, const RankOptions& options,

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "harness/backend/backend.h"
-#include "harness/backend/emulator_control.h"
 #include "harness/backend/ranks.h"
 #include "harness/base/output.h"
 #include "harness/base/problem.h"
@@ -80,7 +79,7 @@ std::vector<RankCase> cases_of(const RankOptions& options) {
 
 bool check_emulated(const std::vector<Entry>& entries, const RankOptions& options) {
   constexpr std::int64_t kMost = std::int64_t{2} << 20;
-  const int epochs = options.relaunch > 0 ? options.relaunch : 3;
+  const int epochs = emulated_epochs(options);
   const std::vector<RankCase> cases = cases_of(options);
   for (const RankCase& one : cases) {
     if (one.form.bytes * epochs > kMost)
@@ -88,24 +87,15 @@ bool check_emulated(const std::vector<Entry>& entries, const RankOptions& option
                               size_text(one.form.bytes), counted(static_cast<std::size_t>(epochs), "epoch"),
                               size_text(kMost)));
   }
+  std::vector<EmulatedCase> emulated;
   for (const RankCase& one : cases) {
-    fmt::print("{}\n", fitted(fmt::format("{}, {} in pieces of {}, {} per rank: {}", direction(one.form),
-                                          size_text(one.form.bytes), size_text(one.piece_bytes),
-                                          counted(static_cast<std::size_t>(one.ctas), "CTA"), one.why)));
-    for (const Entry& entry : entries) {
-      CheckResult result;
-      std::size_t done = 0;
-      for (const EmulatorControl& schedule : schedules_of(options)) {
-        control_emulator(schedule);
-        result = check_rank_case(*entry.variant, one, epochs);
-        ++done;
-        if (!result.ok) break;
-      }
-      if (!print_rank_check(entry, result, fmt::format("{} epochs, {}", epochs, counted(done, "schedule"))))
-        return false;
-    }
+    emulated.push_back(
+        {fmt::format("{}, {} in pieces of {}, {} per rank: {}", direction(one.form),
+                     size_text(one.form.bytes), size_text(one.piece_bytes),
+                     counted(static_cast<std::size_t>(one.ctas), "CTA"), one.why),
+         [&one](const gemm::Variant& variant, int count) { return check_rank_case(variant, one, count); }});
   }
-  return true;
+  return check_cases(emulated, entries, options);
 }
 
 RankCopyForm form_on_gpus(const RankOptions& options, std::int64_t bytes) {

@@ -151,8 +151,11 @@ def instead(command):
     if tool == "compare" and not ANYWHERE & set(words) or {"--time", "--autotune"} & set(words):
         if "--budget" not in words:
             return "predict", tuple(map(shlex.join, as_prediction(words)))
+    # The tests of the steps check all of them, under all schedules.
     if tool == "compare" and {"all", "--check"} <= set(words):
-        words[words.index("all")] = "01-09"  # the tests of the steps check all of them, under all schedules
+        words[words.index("all")] = "01-09"
+        words.append("--quick")
+    if words[1] in OF_SEVERAL_GPUS and words[2:3] == ["--check"] and "--relaunch" not in words:
         words.append("--quick")
     if tool == "sweep" and not ANYWHERE & set(words):
         words.append("--list")

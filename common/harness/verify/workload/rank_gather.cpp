@@ -192,7 +192,7 @@ std::vector<GatherCase> gather_cases() {
   return {
       {small_form(2, 2, kTwoColumns, 136), kRows, 1, "two pieces, a ring that wraps, tiles that hang over D"},
       {small_form(2, 3, kOneColumn, 64), 2 * kRows, 2, "pieces of two tiles and of one, two CTAs that copy"},
-      {small_form(3, 1, kTwoColumns, 64), kRows, 1, "three ranks in a circle"}};
+      {small_form(3, 1, kOneColumn, 64), kRows, 1, "three ranks in a circle"}};
 }
 
 GatherCase gather_case(const gemm::Shape& shape) {
