@@ -129,7 +129,7 @@ FIGURES = {
     "54": (["54.base", "54"], "Groups of 200, 40 and 272 rows: above in one A, below anywhere, with maps of their own. The first maps are made before the "
            "first copy; later ones are made while tiles are multiplied. TMA stores every tile. Step 54 takes {change}."),
     "46": (["46.base", "46"], "Step 44 above, step 46 below. Each part is issued directly after a promotion, and the next tile's first part before the "
-           "store. The model has no time for arithmetic, so only the latter shows: step 46 takes {change}."),
+           "store. The model has no time for addresses and scales, so only the latter shows: step 46 takes {change}."),
     "55": (["55.base", "55"], "Above one problem of 512 rows, below two groups of 200 and 312, which have five rows of tiles in place of four. The producer "
            "searches while the ring is full. Step 55 takes {change}."),
     "71": (["71.base", "71"], "The copies run ahead as far as the ring has stages and follow each other without a gap. At an H200's bytes per clock, "
