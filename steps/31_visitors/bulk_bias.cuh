@@ -21,7 +21,7 @@ namespace gemm::step_31 {
 // ANCHOR: bulk_column_bias
 template <int kN>
 struct BulkColumnBias : ColumnBias {
-  static constexpr int kShared = kN + 8;  // behind the biases 16 bytes, of which 8 are an mbarrier
+  static constexpr int kShared = kN + 8;  // 16 bytes after the biases: an mbarrier and 8 unused
   std::uint32_t copies = 0;
   bool is_awaited = false;
 

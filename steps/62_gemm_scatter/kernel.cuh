@@ -215,7 +215,8 @@ inline const Step kStep{
     .contract = {.n_multiple = 8, .k_multiple = 8},
     .variants = {variant<bf16>("bf16", "partials travel in bf16, while the next tile is multiplied"),
                  variant<float>("binary32", "partials travel in binary32, twice as many bytes"),
-                 variant<bf16, false>("flag_at_once", "a flag is awaited and raised before the next tile"),
+                 variant<bf16, false>("flag_at_once",
+                                      "copies are awaited, and their flag is raised, before the next tile"),
                  variant<bf16, true, false>("same_owner", "all ranks send to the same rank at a time")}};
 
 }  // namespace gemm::step_62

@@ -45,7 +45,7 @@ struct Scatter {
 
   // ANCHOR: order
   /// A rank's own tiles need what the others send, so they come last. Every rank begins with those of the
-  /// next one, and so on around the circle: no two ranks send to the same one.
+  /// next one, and so on around the circle. While they are equally fast, no two send to the same one.
   template <typename T>
   __device__ __forceinline__ ScatteredTile tile_at(int index) const {
     const int turn = index / tiles_of_rank;
@@ -102,8 +102,8 @@ RankLauncher prepare(const ScatterGemm& all) {
   // ANCHOR: launch
   launcher.run = [all, maps](int rank, std::uint32_t epoch, ptx::Stream stream) {
     const Scatter scatter = scatter_of<T>(all, rank, epoch, kTurned);
-    // Lesson: CTAs wait for CTAs of other ranks. If one of those waited for an SM that a waiting CTA holds,
-    // nobody would go on. So all CTAs of a launch are resident together.
+    // Lesson: a CTA that waits for another rank keeps its SM. If the waiting CTAs of all ranks held all SMs,
+    // no CTA that they wait for could start. So all CTAs of a launch are resident together.
     const ptx::LaunchShape shape =
         persistent_launch(ptx::kernel_handle(kKernel),
                           {.block = {kThreads}, .shared_bytes = kSharedBytes<Shared>, .co_resident = true},
