@@ -215,14 +215,20 @@ void check_tensor(const char* what, const gemm::ptx::TensorMapSpec& spec, const 
   }
   const std::uintptr_t base = reinterpret_cast<std::uintptr_t>(spec.base);
   if (buffer && base >= buffer->begin && base - buffer->begin + bytes <= buffer->bytes) return;
-  hopper_engine(what, where)
-      .fail("global-out-of-bounds", Report("{} uses a tensor map that describes more than its buffer", what)
-                                        .at(where, running_thread())
-                                        .line("copy", box_text(spec, coordinates))
-                                        .line("tensor", describe_address(base, bytes))
-                                        .rule("coordinates outside the tensor are safe, but the whole tensor "
-                                              "must be memory that has been allocated",
-                                              "CUDA Driver API, \"cuTensorMapEncodeTiled\""));
+  const bool has_map = !is_plain(spec, coordinates);
+  Report report = has_map ? Report("{} uses a tensor map that describes more than its buffer", what)
+                          : Report("{} copies more than its buffer has", what);
+  report.at(where, running_thread()).line("copy", box_text(spec, coordinates));
+  report.line(has_map ? "tensor" : "bytes", describe_address(base, bytes));
+  if (has_map)
+    report.rule(
+        "coordinates outside the tensor are safe, but the whole tensor must be memory that has been "
+        "allocated",
+        "CUDA Driver API, \"cuTensorMapEncodeTiled\"");
+  else
+    report.rule("a copy without a tensor map clips nothing: all of its bytes must be allocated",
+                "PTX ISA, \"cp.async.bulk\"");
+  hopper_engine(what, where).fail("global-out-of-bounds", report);
 }
 
 /// A copy reads what another rank has written, and its thread has acquired it through the generic proxy only.

@@ -257,7 +257,7 @@ Member describe(T& object, Field& field) {
   member.name = member_spelling<T, kIndex>();
   member.offset = static_cast<std::size_t>(reinterpret_cast<const char*>(&field) -
                                            reinterpret_cast<const char*>(&object));
-  member.bytes = sizeof(Field);
+  member.bytes = std::is_empty_v<Field> ? 0 : sizeof(Field);  // it may lie where another one does
   auto add_extents = [&]<typename Array>(auto& self, std::type_identity<Array>) -> void {
     if constexpr (std::is_array_v<Array>) {
       member.extents.push_back(std::extent_v<Array>);

@@ -292,9 +292,10 @@ std::string missing_groups(const Survey& survey, const std::vector<gemm::GroupRo
   }
   if (lacking == 0 || whole + part == 0) return "";
   return fmt::format(
-      "No row of group{} {} was stored{}. No CTA took the tiles of {}: check how the kernel finds the group "
-      "of a tile number (it adds up the tiles of all groups before it, and a warp looks at 32 groups at "
-      "once).",
+      "No row of group{} {} was stored{}. Either no CTA took the tiles of {}, or they were taken for others: "
+      "check how the kernel finds the group of a tile number, and the number at which a group begins (it "
+      "adds "
+      "up the tiles of all groups before it, and a warp looks at 32 groups at once).",
       lacking == 1 ? "" : "s", missing,
       part == 0 ? fmt::format(", and every row of the other{}", whole == 1 ? "" : "s") : "",
       lacking == 1 ? "this group" : "these groups");
@@ -407,8 +408,11 @@ std::vector<gemm::bf16> Verification::check_guard_rows(const gemm::bf16* d) {
   std::vector<gemm::bf16> of_groups(d, d + gemm::offset(shape_.m, 0, shape_.n));
   std::int64_t count = 0;
   Element first;
-  int behind = -1;  // the group in front of the first element
+  int behind = -1;                  // the group in front of the first element
+  bool all_of_empty_groups = true;  // whose room begins in front of what was written
+  std::size_t room = 0;             // the last group that begins at this row or before
   for (int row = 0, group = -1; row < shape_.m; ++row) {
+    while (room + 1 < rules_.groups.size() && rules_.groups[room + 1].begin <= row) ++room;
     const int of_row = rules_.group_of(row);
     if (of_row >= 0) {
       group = of_row;
@@ -420,6 +424,7 @@ std::vector<gemm::bf16> Verification::check_guard_rows(const gemm::bf16* d) {
         first = {row, column};
         behind = group;
       }
+      if (element.bits != kPoison.bits && rules_.groups[room].count() > 0) all_of_empty_groups = false;
       element = {0};
     }
   }
@@ -429,7 +434,11 @@ std::vector<gemm::bf16> Verification::check_guard_rows(const gemm::bf16* d) {
       "  [{}] {} element{} in rows that belong to no group {} written, the first at row {}, column {}{}\n",
       kGuardRows, count, plural(count), count == 1 ? "was" : "were", first.row, first.column,
       behind < 0 ? "" : fmt::format(", after the last row of group {}", behind));
-  report_ += "  Hint: is the store of a group's last tile clipped at the group's last row?\n";
+  report_ +=
+      all_of_empty_groups
+          ? "  Hint: all of these rows are room of groups without rows. A count that is 0 or less must "
+            "give no tile.\n"
+          : "  Hint: is the store of a group's last tile clipped at the group's last row?\n";
   return of_groups;
 }
 

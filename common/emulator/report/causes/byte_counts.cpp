@@ -176,7 +176,11 @@ void explain_not_brought(Report& report, const Thread& thread, std::uintptr_t ad
   report.line("brought", "by phase {} of {}, which was waited for at {}: {}", wait->phase - 1,
               name_mbarrier(*wait->barrier), wait->where.text(), brought);
   if (same == nullptr) {
-    report.missing("a copy into {}: none has been issued into a {} yet", own, like);
+    report.missing(
+        "a copy or a store into {} before it is read, or a condition that leaves the read out: no copy has "
+        "been "
+        "issued into a {} yet",
+        own, like);
     return;
   }
   report.missing(

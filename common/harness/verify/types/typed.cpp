@@ -469,6 +469,10 @@ std::string explain_blocks(const TypedRules& rules, int tile_n, const std::vecto
        "the sums with B's scales of the previous block of K"},
       {[&](int row, int column, int) { return of_a(row, 0) * of_b(column, 0); },
        "the sums with the scales of the first block of K for all blocks"},
+      {[&](int row, int column, int block) { return of_a(row, blocks - 1 - block) * of_b(column, block); },
+       "the sums with A's scales of the blocks of K in reverse order"},
+      {[&](int row, int column, int block) { return of_a(row, block) * of_b(column, blocks - 1 - block); },
+       "the sums with B's scales of the blocks of K in reverse order"},
       {[&](int row, int column, int block) { return of_a(row ^ 8, block) * of_b(column, block); },
        "the sums with A's scales of the row 8 below or above: a thread's accumulators belong to two rows"},
       {[&](int row, int column, int block) { return of_a(row & ~8, block) * of_b(column, block); },
@@ -487,7 +491,7 @@ std::string explain_blocks(const TypedRules& rules, int tile_n, const std::vecto
        "block also contains the blocks before it. The first multiplication of each block must overwrite the "
        "accumulators (scale-d 0)"}};
   if (rules.types.are_mx()) {
-    candidates.resize(8);  // those above that know nothing of Hopper's accumulators
+    candidates.resize(10);  // those above that know nothing of Hopper's accumulators
     const auto kept = [&](int block, int from) { return std::min(block / 4 * 4 + from, blocks - 1); };
     const auto add = [&](auto scale, const char* text) { candidates.push_back({scale, text}); };
     add([&, kept](int row, int column, int block) { return of_a(row, kept(block, 0)) * of_b(column, block); },
@@ -519,7 +523,7 @@ std::string explain_blocks(const TypedRules& rules, int tile_n, const std::vecto
         "later");
   }
   if (rules.types.are_nv()) {
-    candidates.resize(8);
+    candidates.resize(10);
     candidates.front().text = "the sums without any scale of a block";
     const auto add = [&](auto scale, const char* text) { candidates.push_back({scale, text}); };
     const auto first = [&](int block) { return std::min(block / 16 * 16 + block % 4, blocks - 1); };
@@ -1360,6 +1364,19 @@ std::string rounded_to_one_side(const Survey& found, const TypedAcceptance& acce
       [&](std::size_t index) { return acceptance.low[index] < 0; });
 }
 
+/// Where all of these elements should be NaN and none is: what makes numbers of NaN.
+std::string swallowed_nan(const TypedAcceptance& acceptance, Type type, const std::vector<std::size_t>& wrong,
+                          const std::uint8_t* d) {
+  const bool all = !wrong.empty() && std::all_of(wrong.begin(), wrong.end(), [&](std::size_t index) {
+    return std::isnan(acceptance.low[index]) &&
+           !std::isnan(decode(type, bits_at(type, d, static_cast<std::int64_t>(index))));
+  });
+  if (!all) return "";
+  return "  These elements should be NaN, and something makes numbers of them: fmaxf and fminf return the "
+         "other "
+         "operand, and a comparison with NaN is false.\n";
+}
+
 constexpr std::uint8_t kNanScale = 0x7f;
 
 float scale_value(std::uint8_t bits) {
@@ -1497,6 +1514,7 @@ CheckResult verify(const TypedRules& rules, const TypedImage& image, const Typed
     }
   }
   if (found.wrong > 0) text += fmt::format("  Where: {}\n", describe_place(found));
+  text += swallowed_nan(acceptance, type, wrong, image.d.data());
   if (const std::string written = written_guard_rows(rules, groups, is_poisoned); !written.empty()) {
     result.failed.emplace_back(kGuardRows);
     text += written;
