@@ -1,7 +1,7 @@
 // The site's search: a worker in the place of the generator's, whose order and excerpts cannot be set. It answers the messages of the
 // generator's page. A result is a section, and its excerpt begins with the sentence that has most of the query.
-const COMMON = new Set(("a an and any are as at be between by can do does for from get has have how i if in into is it its many much my of on one " +
-  "or should so than that the then there they this to too use was what when where which who why will with you").split(" "));
+const COMMON = new Set(("a an and any are as at be between by can do does doesn don for from get has have how i if in into is isn it its many much my of on one " +
+  "or s should so t than that the then there they this to too use was what when where which who why will with you").split(" "));
 const PIECE = /<(\/?)(\w*)[^>]*>|&\w+;|[.?!;:](?=[\s<]|$)|\n|\d+(?:\.\d+)+|[\p{L}\d]+?(?:(?<=\d)(?=[A-Z]{2})|(?![\p{L}\d]))/gu;
 const ENDING = /(?:isations?|izations?|ications?|ations?|ators?|at(?:ing|e[ds]?)|i[sz](?:ing|e[ds]?)|[ae]nces?|ents?|ions?|ies|ing|ed|ers?|es|s|y|e)$/;
 
