@@ -1,7 +1,7 @@
 // The site's search: a worker in the place of the generator's, whose order and excerpts cannot be set. It answers the messages of the
 // generator's page. A result is a section, and its excerpt begins with the sentence that has most of the query.
-const COMMON = new Set(("a an and any are as at be between by can do does for from get has have how i if in into is it its many much my of on one " +
-  "or should so than that the then there they this to too use was what when where which who why will with you").split(" "));
+const COMMON = new Set(("a an and any are as at be between by can do does doesn don for from get has have how i if in into is isn it its many much my of on one " +
+  "or s should so t than that the then there they this to too use was what when where which who why will with you").split(" "));
 const PIECE = /<(\/?)(\w*)[^>]*>|&\w+;|[.?!;:](?=[\s<]|$)|\n|\d+(?:\.\d+)+|[\p{L}\d]+?(?:(?<=\d)(?=[A-Z]{2})|(?![\p{L}\d]))/gu;
 const ENDING = /(?:isations?|izations?|ications?|ations?|ators?|at(?:ing|e[ds]?)|i[sz](?:ing|e[ds]?)|[ae]nces?|ents?|ions?|ies|ing|ed|ers?|es|s|y|e)$/;
 
@@ -16,15 +16,15 @@ const stem = word => {
 };
 
 // Words of readers, and those of the course that mean the same or stand in the answer; for whoever types the first.
-const ALSO = new Map(`announce:expect barrier:mbarrier block:cta bounds:edge,incomplete cache:l2 cga:cluster change:update combine:add corrupt:overwrite,wrong
+const ALSO = new Map(`aligned:multiple alignment:multiple allowed:legal announce:expect barrier:mbarrier block:cta bounds:edge,incomplete cache:l2 cga:cluster change:update combine:add corrupt:overwrite,wrong
   crash:error cut:split deadlock:hang dequantize:widen determinism:bits,order deterministic:bits,order differ:same experts:groups
   factors:scales fast:faster,pays fit:limit free:release fuse:epilogue fused:epilogue,visitor fusion:epilogue,visitor garbage:wrong
-  gemv:vector hang:deadlock,forever hide:overlap laptop:emulator,without layout:lies loss:error mainloop:loop maximum:most,limit mixture:experts moe:experts multiple:edge,incomplete number:count
-  nvfp4:mxf4nvf4 nvlink:peer once:first partial:edge,incomplete parity:phase pdl:dependent,launch phase:parity precision:error,accumulator,narrow race:overwrite ragged:edge,incomplete
+  gemv:vector hang:deadlock,forever hide:overlap laptop:emulator,without layout:lies loss:error mainloop:loop max:most,limit maximum:most,limit mixture:experts moe:experts multiple:edge,incomplete number:count
+  nvfp4:mxf4nvf4 nvlink:peer once:first partial:edge,incomplete parity:phase pdl:dependent,launch phase:parity pipeline:ring precision:error,accumulator,narrow race:overwrite ragged:edge,incomplete
   reduce:add,partials,reduction regs:registers remainder:edge,incomplete reset:initialise roles:specialization safe:allowed slow:loses,pays small:few
   smallest:few smem:shared specialization:roles specialized:roles split:cut stale:old stall:wait start:begin store:write
   stuck:hang,deadlock sum:adds sync:barrier threadblock:cta tmem:tensor,memory transpose:major,layout transposed:major tune:choose two:pair
-  wrap:lap,flip wraps:lap,flip`
+  worth:pays wrap:lap,flip wraps:lap,flip`
   .split(/\s+/).map(one => one.split(":")).map(([word, others]) => [stem(word), others.split(",")]));
 
 /// Whether one letter more, less, other or exchanged makes one word of the other.
