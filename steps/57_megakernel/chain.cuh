@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstddef>
 #include <cstdint>
 #include <tuple>
 
@@ -22,8 +21,8 @@ namespace gemm::step_57 {
 
 inline constexpr int kLayers = 16;
 
-/// In a line of the L2 of its own, so that threads that poll one counter do not delay another.
-struct alignas(128) Counter {
+/// In sectors of its own, so that threads that poll one counter do not delay another.
+struct alignas(64) Counter {
   std::uint32_t value;
 };
 /// In global memory; all are zero between launches.
@@ -113,39 +112,37 @@ struct Chain {
 
 // ANCHOR: launch
 /// As many CTAs as the GPU holds at once, but no more than there are tasks.
-template <typename T, int kThreads, typename Shared, int kCtasPerSm, bool kCoResident>
+template <typename T, typename Shared, bool kCoResident>
 struct ChainCtas {
   using Tile = T;
-  static LaunchPlan plan(const void* kernel, const Shape& shape) {
-    return {persistent_launch(kernel,
-                              {.block = {kThreads},
-                               .shared_bytes = kSharedBytes<Shared>,
-                               .co_resident = kCoResident,
-                               .ctas_per_sm = kCtasPerSm},
-                              kLayers * Chain<T>::tasks_per_layer(shape.m, Chain<T>::columns_of(shape)))};
+  static WorkspacePlan plan(const void* kernel, const Shape& shape) {
+    return {{persistent_launch(kernel,
+                               {.block = {T::kThreads},
+                                .shared_bytes = kSharedBytes<Shared>,
+                                .co_resident = kCoResident,
+                                .ctas_per_sm = T::kCtasPerSm},
+                               kLayers * Chain<T>::tasks_per_layer(shape.m, Chain<T>::columns_of(shape)))},
+            sizeof(Counters)};
   }
 };
 // ANCHOR_END: launch
 
-/// What the kernel takes. The counters come first in the memory of a stream, then the two buffers.
+/// What the kernel takes. Each stream has counters and buffers of its own.
 template <typename T>
-auto chain_arguments(const Problem& problem) {
+inline constexpr auto chain_arguments = [](const Problem& problem, const WorkspacePlan& plan) {
   const auto [m, n, k] = problem.shape;
   const int rows = 2 * Chain<T>::padded_rows(m);
-  const StreamMemory memory(static_cast<std::int64_t>(sizeof(Counters)) +
-                            offset(rows, 0, k) * std::int64_t{sizeof(bf16)});
-  const auto activations = [memory](ptx::Stream stream) {
-    return reinterpret_cast<bf16*>(static_cast<std::byte*>(memory(stream)) + sizeof(Counters));
-  };
+  const StreamMemory counters(plan.workspace_bytes);
+  const StreamMemory activations(offset(rows, 0, k) * std::int64_t{sizeof(bf16)});
   const auto chain = [=, gemm = Gemm(problem)](ptx::Stream stream) {
-    return Chain<T>{gemm, Chain<T>::columns_of(gemm.shape), activations(stream),
-                    static_cast<Counters*>(memory(stream))};
+    return Chain<T>{gemm, Chain<T>::columns_of(gemm.shape), static_cast<bf16*>(activations(stream)),
+                    static_cast<Counters*>(counters(stream))};
   };
-  const auto map_of_activations = [=](ptx::Stream stream) {
-    return operand_map<T>(activations(stream), rows, k, T::kM);
+  const auto map_of_activations = [=, k = k](ptx::Stream stream) {
+    return operand_map<T>(static_cast<bf16*>(activations(stream)), rows, k, T::kM);
   };
   return std::tuple{chain, operand_map<T>(problem.a, m, k, T::kM), map_of_activations,
                     operand_map<T>(problem.b, n, k, T::kN)};
-}
+};
 
 }  // namespace gemm::step_57

@@ -3,10 +3,12 @@
 
 #include "chain.cuh"
 #include "gemm/epilogue/warp_sums.cuh"
+#include "gemm/launch/grids.cuh"
 #include "gemm/launch/launch.cuh"
 #include "gemm/pipeline/panel_tile.cuh"
 #include "gemm/pipeline/ring.cuh"
 #include "gemm/problem/gemm.h"
+#include "gemm/problem/problem.h"
 #include "gemm/problem/step.h"
 #include "gemm/schedule/layer_chain.cuh"
 #include "gemm/tile/mma_tile.cuh"
@@ -22,8 +24,11 @@
 
 namespace gemm::step_57 {
 
-// The tile, the rings and the roles are those of step 51.
-struct Panel : Tiling<16, 32, 64, 1, 1, 2> {};  // what one warp multiplies: a swizzle span deep
+// Lesson: the next layer needs no CTA of its own here, because a CTA that has loaded the weights of one task
+// goes on with those of the next. So one CTA has an SM's shared memory, and its ring is as deep as that of
+// two.
+struct Panel : Tiling<16, 32, 64, 1, 1> {};  // what one warp multiplies: a swizzle span deep
+template <int kDepth, int kCtas>
 struct Tile {
   static constexpr int kM = Panel::kM;
   static constexpr int kN = Panel::kN;
@@ -33,15 +38,17 @@ struct Tile {
   static constexpr int kConsumers = 4;  // warps; they take k-tiles in turn
   static constexpr int kReaders = kConsumers + 2;
   static constexpr int kThreads = 32 * (kConsumers + 3);
-  static constexpr int kStages = 8;
+  static constexpr int kStages = kDepth;
   static constexpr int kTasks = 2;  // that the loader of weights is ahead of the others, at most
+  static constexpr int kCtasPerSm = kCtas;
 };
 
+template <typename T>
 struct Shared {
-  Ring<Tile, Tile::kStages, PanelTile<Panel, Tile::kPanels, Tile::kN>> weights;
-  Ring<Tile, Tile::kStages, PanelTile<Panel, Tile::kPanels, Tile::kM>> activations;
-  Ring<Tile, Tile::kTasks, int> tasks;  // their numbers, on the way to the other roles
-  WarpSums<Panel, Tile::kConsumers> sums;
+  Ring<T, T::kStages, PanelTile<Panel, T::kPanels, T::kN>> weights;
+  Ring<T, T::kStages, PanelTile<Panel, T::kPanels, T::kM>> activations;
+  Ring<T, T::kTasks, int> tasks;  // their numbers, on the way to the other roles
+  WarpSums<Panel, T::kConsumers> sums;
 };
 
 /// What a variant does in the kernel.
@@ -53,11 +60,11 @@ struct Order {
 
 // ANCHOR: weights
 /// Takes the CTA's tasks, passes them on to the other roles and loads their weights.
-template <typename How>
-__device__ __forceinline__ void load_weights(Shared& shared, const Chain<Tile>& chain,
+template <typename T, typename How>
+__device__ __forceinline__ void load_weights(Shared<T>& shared, const Chain<T>& chain,
                                              const ptx::TensorMap* map) {
-  PipelineState<Tile::kStages> fill{0, 1};
-  PipelineState<Tile::kTasks> entry{0, 1};
+  PipelineState<T::kStages> fill{0, 1};
+  PipelineState<T::kTasks> entry{0, 1};
   const auto take = [&](int turn) {
     if constexpr (How::kTickets) {
       return static_cast<int>(ptx::atom_add_relaxed_gpu(&chain.counters->tickets.value, 1));
@@ -85,12 +92,12 @@ __device__ __forceinline__ void load_weights(Shared& shared, const Chain<Tile>& 
 // ANCHOR_END: weights
 
 /// A role's place in the sequence of the CTA's tasks. kWhole: all lanes of a warp call it together.
-template <bool kWhole>
+template <typename T, bool kWhole>
 struct TaskReader {
-  PipelineState<Tile::kTasks> at{0, 0};
+  PipelineState<T::kTasks> at{0, 0};
 
   /// The number of the next task; if it is no task's, there are no more.
-  __device__ __forceinline__ int next(Shared& shared) {
+  __device__ __forceinline__ int next(Shared<T>& shared) {
     shared.tasks.consumer_wait(at, 0);
     const int number = ptx::ld_shared(&shared.tasks.stage[at.stage]);
     if constexpr (kWhole) __syncwarp();  // all lanes have read it
@@ -102,10 +109,11 @@ struct TaskReader {
 
 // ANCHOR: activations
 /// Loads the activations of the CTA's tasks, which other CTAs have written.
-__device__ __forceinline__ void load_activations(Shared& shared, const Chain<Tile>& chain,
+template <typename T>
+__device__ __forceinline__ void load_activations(Shared<T>& shared, const Chain<T>& chain,
                                                  const ptx::TensorMap* first_map, const ptx::TensorMap* map) {
-  PipelineState<Tile::kStages> fill{0, 1};
-  TaskReader<false> reader;
+  PipelineState<T::kStages> fill{0, 1};
+  TaskReader<T, false> reader;
   for (int number; (number = reader.next(shared)) < chain.tasks();) {
     const Task task = chain.task(number);
     chain.wait_before(task.layer);
@@ -116,9 +124,10 @@ __device__ __forceinline__ void load_activations(Shared& shared, const Chain<Til
 }
 
 /// A warp hands on the tasks' shares of the activations.
-__device__ __forceinline__ void hand_on_tasks(Shared& shared, const Chain<Tile>& chain) {
+template <typename T>
+__device__ __forceinline__ void hand_on_tasks(Shared<T>& shared, const Chain<T>& chain) {
   const bool first_lane = threadIdx.x % 32 == 0;
-  TaskReader<true> reader;
+  TaskReader<T, true> reader;
   for (int number; (number = reader.next(shared)) < chain.tasks();) {
     const Task task = chain.task(number);
     if (first_lane) chain.wait_before(task.layer);
@@ -134,32 +143,32 @@ __device__ __forceinline__ void hand_on_tasks(Shared& shared, const Chain<Tile>&
 }
 // ANCHOR_END: activations
 
-template <typename How>
-__global__ void __launch_bounds__(Tile::kThreads, Panel::kCtasPerSm)
-    chain_kernel(Chain<Tile> chain, const __grid_constant__ ptx::TensorMap a_map,
+template <typename T, typename How>
+__global__ void __launch_bounds__(T::kThreads, T::kCtasPerSm)
+    chain_kernel(Chain<T> chain, const __grid_constant__ ptx::TensorMap a_map,
                  const __grid_constant__ ptx::TensorMap activations_map,
                  const __grid_constant__ ptx::TensorMap b_map) {
-  auto& shared = ptx::dynamic_shared<Shared>();
+  auto& shared = ptx::dynamic_shared<Shared<T>>();
   const int warp = warp_index();
 
   if (threadIdx.x == 0) {
     shared.weights.init(1);
     shared.activations.init(1);
-    shared.tasks.init(Tile::kReaders);
+    shared.tasks.init(T::kReaders);
     ptx::fence_mbarrier_init_release_cluster();
   }
   __syncthreads();
 
-  if (warp == Tile::kConsumers) {
-    if (ptx::elect_sync()) load_weights<How>(shared, chain, &b_map);
-  } else if (warp == Tile::kConsumers + 1) {
+  if (warp == T::kConsumers) {
+    if (ptx::elect_sync()) load_weights<T, How>(shared, chain, &b_map);
+  } else if (warp == T::kConsumers + 1) {
     if (ptx::elect_sync()) load_activations(shared, chain, &a_map, &activations_map);
-  } else if (warp > Tile::kConsumers) {
+  } else if (warp > T::kConsumers) {
     hand_on_tasks(shared, chain);
   } else {
     const int lane = static_cast<int>(threadIdx.x) % 32;
-    TaskReader<true> reader;
-    PipelineState<Tile::kStages> read{0, 0};  // in both rings
+    TaskReader<T, true> reader;
+    PipelineState<T::kStages> read{0, 0};  // in both rings
     read.advance(warp);
     int i = warp;  // this warp's next k-tile, counted from the first one of the task
     // ANCHOR: consume
@@ -167,11 +176,11 @@ __global__ void __launch_bounds__(Tile::kThreads, Panel::kCtasPerSm)
       const Task task = chain.task(number);
       WarpTile<Panel> mine;
       mine.row = 0;
-      for (; i < task.k_tiles; i += Tile::kConsumers) {
+      for (; i < task.k_tiles; i += T::kConsumers) {
         shared.weights.consumer_wait(read, i);
         shared.activations.consumer_wait(read, i);
 #pragma unroll
-        for (int panel = 0; panel < Tile::kPanels; ++panel)
+        for (int panel = 0; panel < T::kPanels; ++panel)
           mine.multiply(shared.activations.stage[read.stage].panel[panel],
                         shared.weights.stage[read.stage].panel[panel]);
         ptx::fence_proxy_async_shared_cta();
@@ -180,14 +189,14 @@ __global__ void __launch_bounds__(Tile::kThreads, Panel::kCtasPerSm)
           shared.weights.consumer_release(read);
           shared.activations.consumer_release(read);
         }
-        read.advance(Tile::kConsumers);
+        read.advance(T::kConsumers);
       }
       i -= task.k_tiles;  // the rings go on where this task has ended
       const Layer layer = chain.layer(task.layer);
       shared.sums.store(mine, chain.gemm, task.row, task.column, layer.end, layer.scale);
       // Lesson: the next layer overwrites the activations that this task has read. So its own loads are part
       // of the layer, and it arrives as the last of them have been multiplied.
-      ptx::bar_sync(1, 32 * Tile::kConsumers);
+      ptx::bar_sync(1, 32 * T::kConsumers);
       if (threadIdx.x == 0) chain.arrive(task.layer);
     }
     // ANCHOR_END: consume
@@ -196,16 +205,18 @@ __global__ void __launch_bounds__(Tile::kThreads, Panel::kCtasPerSm)
   if (threadIdx.x == 0) chain.leave();
 }
 
-template <typename How = Order<>, bool kCoResident = false>
+using DeepRing = Tile<16, 1>;
+using TwoRings = Tile<8, 2>;
+
+template <typename T = DeepRing, typename How = Order<>, bool kCoResident = false>
 Variant variant(const char* name, const char* summary) {
-  return variant_of<chain_kernel<How>,
-                    ChainCtas<Tile, Tile::kThreads, Shared, Panel::kCtasPerSm, kCoResident>>(
+  return variant_of<chain_kernel<T, How>, ChainCtas<T, Shared<T>, kCoResident>>(
       {.name = name,
        .summary = summary,
-       .stages = Tile::kStages,
+       .stages = T::kStages,
        .traffic = mma_tile_traffic<Panel>(0),
        .layers = kLayers},
-      chain_arguments<Tile>);
+      chain_arguments<T>);
 }
 
 inline const Step kStep{
@@ -216,11 +227,10 @@ inline const Step kStep{
     .unit = MathUnit::kMmaSync,
     .architecture = Architecture::kSm90a,
     .contract = {.k_multiple = 8},
-    .variants = {
-        variant("queue", "tasks by ticket; weights fill the ring before the wait"),
-        variant<Order<>, true>("queue_resident", "the same, in a cooperative launch"),
-        variant<Order<false>, true>("fixed", "tasks by the CTA's number, in a cooperative launch"),
-        variant<Order<true, 4>>("early_4", "tasks by ticket; four k-tiles of weights before the wait"),
-        variant<Order<true, 0>>("wait_first", "tasks by ticket; nothing before the wait")}};
+    .variants = {variant("queue", "tasks by ticket; weights fill the ring before the wait"),
+                 variant<DeepRing, Order<>, true>("queue_resident", "the same, in a cooperative launch"),
+                 variant<DeepRing, Order<false>, true>("fixed", "tasks by the CTA's number, cooperative"),
+                 variant<DeepRing, Order<true, 0>>("wait_first", "tasks by ticket; nothing before the wait"),
+                 variant<TwoRings>("two_ctas", "two CTAs for each SM, with half of the ring each")}};
 
 }  // namespace gemm::step_57
