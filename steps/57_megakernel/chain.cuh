@@ -60,7 +60,6 @@ struct Chain {
   __device__ __forceinline__ int tasks_per_layer() const { return tasks_per_layer(gemm.shape.m, columns); }
   __device__ __forceinline__ int tasks() const { return kLayers * tasks_per_layer(); }
 
-  // ANCHOR: task
   __device__ __forceinline__ Task task(int number) const {
     const int tiles_m = ceil_div(gemm.shape.m, T::kM);
     const int layer = number / tasks_per_layer();
@@ -69,7 +68,6 @@ struct Chain {
     const int k_tiles = column < end_of(layer) ? ceil_div(gemm.shape.k, T::kK) : 0;
     return {layer, index, index % tiles_m * T::kM, column, k_tiles};
   }
-  // ANCHOR_END: task
   __device__ __forceinline__ int end_of(int layer) const {
     return std::min(gemm.shape.n, (layer + 1) * columns);
   }

@@ -171,7 +171,6 @@ __global__ void __launch_bounds__(T::kThreads, T::kCtasPerSm)
     PipelineState<T::kStages> read{0, 0};  // in both rings
     read.advance(warp);
     int i = warp;  // this warp's next k-tile, counted from the first one of the task
-    // ANCHOR: consume
     for (int number; (number = reader.next(shared)) < chain.tasks();) {
       const Task task = chain.task(number);
       WarpTile<Panel> mine;
@@ -191,6 +190,7 @@ __global__ void __launch_bounds__(T::kThreads, T::kCtasPerSm)
         }
         read.advance(T::kConsumers);
       }
+      // ANCHOR: end_of_task
       i -= task.k_tiles;  // the rings go on where this task has ended
       const Layer layer = chain.layer(task.layer);
       shared.sums.store(mine, chain.gemm, task.row, task.column, layer.end, layer.scale);
@@ -198,8 +198,8 @@ __global__ void __launch_bounds__(T::kThreads, T::kCtasPerSm)
       // of the layer, and it arrives as the last of them have been multiplied.
       ptx::bar_sync(1, 32 * T::kConsumers);
       if (threadIdx.x == 0) chain.arrive(task.layer);
+      // ANCHOR_END: end_of_task
     }
-    // ANCHOR_END: consume
   }
   __syncthreads();
   if (threadIdx.x == 0) chain.leave();
