@@ -36,7 +36,7 @@ struct Counters {
 struct Task {
   int layer;
   int index;  // in the layer
-  int row;    // of D
+  int row;    // in D
   int column;
   int k_tiles;  // 0: it only hands on
 };

@@ -16,7 +16,7 @@ TEST_CASE("chains whose last layers have few columns or none, for one row of A a
   }
 }
 
-TEST_CASE("the chain launched three times: each launch finds its counters at zero", "[emulator][slow]") {
+TEST_CASE("the chain launched three times: each launch finds its counters at zero", "[emulator]") {
   if (skip_without_emulator()) return;
   for (const gemm::Variant& variant : step_under_test().variants) {
     for (const int m : {1, 2}) {
