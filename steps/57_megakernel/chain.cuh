@@ -125,9 +125,9 @@ struct ChainCtas {
 };
 // ANCHOR_END: launch
 
-/// What the kernel takes. Each stream has counters and buffers of its own.
+/// Returns what the kernel takes. Each stream has counters and buffers of its own.
 template <typename T>
-inline constexpr auto chain_arguments = [](const Problem& problem, const WorkspacePlan& plan) {
+inline constexpr auto kChainArguments = [](const Problem& problem, const WorkspacePlan& plan) {
   const auto [m, n, k] = problem.shape;
   const int rows = 2 * Chain<T>::padded_rows(m);
   const StreamMemory counters(plan.workspace_bytes);

@@ -216,7 +216,7 @@ Variant variant(const char* name, const char* summary) {
        .stages = T::kStages,
        .traffic = mma_tile_traffic<Panel>(0),
        .layers = kLayers},
-      chain_arguments<T>);
+      kChainArguments<T>);
 }
 
 inline const Step kStep{
