@@ -61,7 +61,12 @@ __device__ __forceinline__ void red_add_relaxed_gpu(std::uint32_t* address, std:
   asm volatile("red.relaxed.gpu.global.add.u32 [%0], %1;" ::"l"(address), "r"(value) : "memory");
 }
 
-/// red.release.sys.global.add.u32: the same with a release to threads of other GPUs, too.
+/// red.release.gpu.global.add.u32: the same with a release.
+__device__ __forceinline__ void red_add_release_gpu(std::uint32_t* address, std::uint32_t value) {
+  asm volatile("red.release.gpu.global.add.u32 [%0], %1;" ::"l"(address), "r"(value) : "memory");
+}
+
+/// red.release.sys.global.add.u32: with a release to threads of other GPUs, too.
 __device__ __forceinline__ void red_add_release_sys(std::uint32_t* address, std::uint32_t value) {
   asm volatile("red.release.sys.global.add.u32 [%0], %1;" ::"l"(address), "r"(value) : "memory");
 }
@@ -83,6 +88,16 @@ __device__ __forceinline__ void red_max_relaxed_gpu(std::uint32_t* address, std:
 __device__ __forceinline__ std::uint32_t atom_add_acq_rel_gpu(std::uint32_t* address, std::uint32_t value) {
   std::uint32_t old;
   asm volatile("atom.acq_rel.gpu.global.add.u32 %0, [%1], %2;"
+               : "=r"(old)
+               : "l"(address), "r"(value)
+               : "memory");
+  return old;
+}
+
+/// atom.relaxed.gpu.global.add.u32: the same without an order for other accesses.
+__device__ __forceinline__ std::uint32_t atom_add_relaxed_gpu(std::uint32_t* address, std::uint32_t value) {
+  std::uint32_t old;
+  asm volatile("atom.relaxed.gpu.global.add.u32 %0, [%1], %2;"
                : "=r"(old)
                : "l"(address), "r"(value)
                : "memory");

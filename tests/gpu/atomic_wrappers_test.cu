@@ -72,24 +72,28 @@ TEST_CASE("release and acquire: a hundred thousand messages between CTAs arrive 
   CHECK(wrong.read() == std::vector<int>{0});
 }
 
-/// Every thread adds its number to one word and 1000 to the other.
+/// Every thread adds its number to two words and 1000 to two others.
 __global__ void add_up(std::uint32_t* words, std::uint32_t* before) {
   const unsigned thread = blockIdx.x * blockDim.x + threadIdx.x;
   ptx::red_add_relaxed_gpu(words, thread);
   before[thread] = ptx::atom_add_acq_rel_gpu(words + 1, 1000);
+  ptx::red_add_release_gpu(words + 3, thread);
+  before[gridDim.x * blockDim.x + thread] = ptx::atom_add_relaxed_gpu(words + 4, 1000);
 }
 
 TEST_CASE("red.add and atom.add: every addition counts, and atom says what was there") {
   if (gpu_test::skip_without_gpu()) return;
   constexpr std::uint32_t kCount = 200 * kThreads;
-  const DeviceArray<std::uint32_t> words(std::vector<std::uint32_t>{7, 7, 7});
-  const DeviceArray<std::uint32_t> before(kCount);
+  const DeviceArray<std::uint32_t> words(std::vector<std::uint32_t>{7, 7, 7, 7, 7});
+  const DeviceArray<std::uint32_t> before(2 * kCount);
   ptx::launch(add_up, {.grid = {200}, .block = {kThreads}}, nullptr, words.get(), before.get());
-  CHECK(words.read() == std::vector<std::uint32_t>{7 + kCount * (kCount - 1) / 2, 7 + 1000 * kCount, 7});
+  constexpr std::uint32_t kSum = 7 + kCount * (kCount - 1) / 2;
+  CHECK(words.read() == std::vector<std::uint32_t>{kSum, 7 + 1000 * kCount, 7, kSum, 7 + 1000 * kCount});
   std::vector<std::uint32_t> seen = before.read();
-  std::sort(seen.begin(), seen.end());
-  std::vector<std::uint32_t> expected(kCount);
-  for (std::uint32_t i = 0; i < kCount; ++i) expected[i] = 7 + 1000 * i;
+  std::sort(seen.begin(), seen.begin() + kCount);
+  std::sort(seen.begin() + kCount, seen.end());
+  std::vector<std::uint32_t> expected(2 * kCount);
+  for (std::uint32_t i = 0; i < kCount; ++i) expected[i] = expected[kCount + i] = 7 + 1000 * i;
   CHECK(seen == expected);
 }
 

@@ -24,6 +24,7 @@ ELECTIVES = {
     "52": (["52:speculation"], "grouped"),
     "53": (["53:halves"], "masked"),
     "54": (["54:three_maps"], "grouped"),
+    "57": (["57:queue", "57:two_ctas", "51:pdl_prefetch"], "chain"),
 }
 
 

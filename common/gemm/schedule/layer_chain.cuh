@@ -1,4 +1,4 @@
-// The chain of layers of step 51: what stands for a model of several layers in one multiplication.
+// The chain of layers of steps 51 and 57: what stands for a model of several layers in one multiplication.
 #pragma once
 
 #include <bit>
@@ -15,18 +15,19 @@ namespace gemm {
 /// activations on to layer i + 1. To make stale ones show, each layer doubles them; D is divided by the same
 /// power of two, which is exact.
 struct Layer {
-  const bf16* a;  // [m][k]: activations, written by the launch before
-  bf16* next;     // [m][k]: for the launch behind, or nullptr
+  const bf16* a;  // [m][k]: activations, written by the layer before
+  bf16* next;     // [m][k]: for the next layer, or nullptr
   int begin;      // columns of D, rows of B
   int end;
   float scale;  // of this layer's sums
 };
 
-/// A warp of each CTA: its share of the activations, doubled.
-__device__ __forceinline__ void hand_on(const Layer& layer, std::int64_t elements) {
+/// A warp for each of `shares`: its share of the activations, doubled.
+__device__ __forceinline__ void hand_on(const Layer& layer, std::int64_t elements, unsigned share,
+                                        unsigned shares) {
   if (layer.next == nullptr) return;
-  const std::int64_t all = std::int64_t{gridDim.x} * 32;
-  for (auto i = std::int64_t{blockIdx.x} * 32 + threadIdx.x % 32; i < elements / 8; i += all) {
+  const std::int64_t all = std::int64_t{shares} * 32;
+  for (auto i = std::int64_t{share} * 32 + threadIdx.x % 32; i < elements / 8; i += all) {
     const uint4 from = ptx::ld_global(reinterpret_cast<const uint4*>(layer.a) + i);
     const std::uint32_t words[4] = {from.x, from.y, from.z, from.w};
     std::uint32_t doubled[4];
@@ -37,6 +38,11 @@ __device__ __forceinline__ void hand_on(const Layer& layer, std::int64_t element
     ptx::st_global(reinterpret_cast<uint4*>(layer.next) + i,
                    uint4{doubled[0], doubled[1], doubled[2], doubled[3]});
   }
+}
+
+/// A warp of each CTA does it for the layer of a launch.
+__device__ __forceinline__ void hand_on(const Layer& layer, std::int64_t elements) {
+  hand_on(layer, elements, blockIdx.x, gridDim.x);
 }
 
 }  // namespace gemm

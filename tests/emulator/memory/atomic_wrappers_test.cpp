@@ -425,11 +425,13 @@ __global__ void last_one_adds(int* values, std::uint32_t* count, int* sum, Count
   ptx::st_global(sum, total);
 }
 
-/// Every thread of every CTA adds its number by one instruction and 1000 by the other.
+/// Every thread of every CTA adds its number by two instructions and 1000 by two others.
 __global__ void add_up(std::uint32_t* words, std::uint32_t* before) {
   const unsigned thread = blockIdx.x * blockDim.x + threadIdx.x;
   ptx::red_add_relaxed_gpu(words, thread);
   ptx::st_global(before + thread, ptx::atom_add_acq_rel_gpu(words + 1, 1000));
+  ptx::red_add_release_gpu(words + 2, thread);
+  ptx::st_global(before + gridDim.x * blockDim.x + thread, ptx::atom_add_relaxed_gpu(words + 3, 1000));
 }
 
 __global__ void add_to(std::uint32_t* word, bool with_result) {
@@ -459,14 +461,19 @@ __global__ void add_behind_release(int* values, std::uint32_t* flag, int* result
 
 TEST_CASE("red.add and atom.add: every addition counts, and atom says what was there") {
   under_all_schedules([] {
-    const DeviceArray<std::uint32_t> words(std::vector<std::uint32_t>{7, 7}, "words");
-    const DeviceArray<std::uint32_t> before(std::vector<std::uint32_t>(4 * kThreads, 0), "before");
+    const DeviceArray<std::uint32_t> words(std::vector<std::uint32_t>{7, 7, 7, 7}, "words");
+    const DeviceArray<std::uint32_t> before(std::vector<std::uint32_t>(8 * kThreads, 0), "before");
     require_passes(run(add_up, {.grid = {4}, .block = {kThreads}}, words.get(), before.get()));
     constexpr std::uint32_t kCount = 4 * kThreads;
-    CHECK(words.host() == std::vector<std::uint32_t>{7 + kCount * (kCount - 1) / 2, 7 + 1000 * kCount});
+    constexpr std::uint32_t kSum = 7 + kCount * (kCount - 1) / 2;
+    CHECK(words.host() == std::vector<std::uint32_t>{kSum, 7 + 1000 * kCount, kSum, 7 + 1000 * kCount});
     std::vector<std::uint32_t> seen = before.host();
-    std::sort(seen.begin(), seen.end());
-    for (std::uint32_t i = 0; i < kCount; ++i) CHECK(seen[i] == 7 + 1000 * i);
+    std::sort(seen.begin(), seen.begin() + kCount);
+    std::sort(seen.begin() + kCount, seen.end());
+    for (std::uint32_t i = 0; i < kCount; ++i) {
+      CHECK(seen[i] == 7 + 1000 * i);
+      CHECK(seen[kCount + i] == 7 + 1000 * i);
+    }
   });
 }
 

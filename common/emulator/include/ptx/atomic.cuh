@@ -77,6 +77,15 @@ __device__ __forceinline__ void red_add_relaxed_gpu(std::uint32_t* address, std:
                           [value](std::uint32_t old) { return old + value; });
 }
 
+/// red.release.gpu.global.add.u32
+__device__ __forceinline__ void red_add_release_gpu(std::uint32_t* address, std::uint32_t value,
+                                                    Where where = Where::here()) {
+  check_flag(address, where);
+  emulator::fence(emulator::Scope::kDevice, "red_add_release_gpu", where);
+  emulator::atomic_update(address, "red_add_release_gpu", where,
+                          [value](std::uint32_t old) { return old + value; });
+}
+
 /// PTX ISA, "red": an add of binary32 in global memory takes subnormal numbers for 0 of their sign.
 inline float without_subnormal(float value) {
   return std::abs(value) < std::numeric_limits<float>::min() ? std::copysign(0.0f, value) : value;
@@ -108,6 +117,14 @@ __device__ __forceinline__ std::uint32_t atom_add_acq_rel_gpu(std::uint32_t* add
                                                        [value](std::uint32_t old) { return old + value; });
   emulator::fence(emulator::Scope::kDevice, "atom_add_acq_rel_gpu", where);
   return before;
+}
+
+/// atom.relaxed.gpu.global.add.u32
+__device__ __forceinline__ std::uint32_t atom_add_relaxed_gpu(std::uint32_t* address, std::uint32_t value,
+                                                              Where where = Where::here()) {
+  check_flag(address, where);
+  return emulator::atomic_update(address, "atom_add_relaxed_gpu", where,
+                                 [value](std::uint32_t old) { return old + value; });
 }
 
 // Scope .sys: words by which GPUs tell each other something.
