@@ -157,7 +157,7 @@ std::string what_the_reader_missed(Report& report, const Gang& gang,
     return fmt::format(
         "{} arrived before its wgmma had completed: a wgmma.wait_group that covers it (wait_group<0>, or "
         "with fewer groups left in flight) is missing before the arrival, or the arrival is for another "
-        "stage, or it is one too many (as where the last k-tile of a tile is released twice)",
+        "stage",
         name.name);
   }
   const auto arrival = std::find_if(events.begin(), events.end(), own);
@@ -214,8 +214,7 @@ std::string what_the_reader_missed(Report& report, const Gang& gang,
     return fmt::format("{} arrived before it read: the arrival must follow the last read", name.name);
   return fmt::format(
       "{} has not arrived in that phase, whose count is {}: either it must arrive itself, or it must meet "
-      "the "
-      "arriving thread at a barrier between its read at {} and that thread's arrival",
+      "the arriving thread at a barrier between its read at {} and that thread's arrival",
       name.name, empty.count, read_at.text());
 }
 

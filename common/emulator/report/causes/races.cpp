@@ -49,6 +49,8 @@ std::string what_the_arrival_missed(const Mbarrier& barrier, Stamp earlier, Wher
                                           stamp_thread(earlier) % kWarpSize, did);
   const std::string syncwarp =
       fmt::format("__syncwarp between the {} at {} and {}", act, earlier_where.text(), arrival);
+  if (mate->where.file() != earlier_where.file())
+    return fmt::format("{}, or {}: {}", syncwarp, behind, for_all);
   return fmt::format("{}: {}", mate->where.line() > earlier_where.line() ? syncwarp : behind, for_all);
 }
 
@@ -231,6 +233,52 @@ bool explain_overrun(Report& report, const Thread& thread, std::uintptr_t addres
   return true;
 }
 
+/// Whether a thread of the CTA has read at `where` what it has not written since: bytes whose readers it is
+/// still among, as a write would have ended their list. Such a line is no update of what it reads.
+bool reads_and_keeps(const Cta& cta, Where where) {
+  for (const Window* window : {&cta.dynamic_window, &cta.static_window}) {
+    if (!window->lines) continue;
+    for (std::uintptr_t offset = 0; offset < window->bytes; offset += 16) {
+      const Line& line = window->lines[offset / 16];
+      if (line.tag() != cta.tag || line.cells() == nullptr) continue;
+      for (unsigned i = 0; i < 16u >> line.granule_log2(); ++i) {
+        const Cell& cell = line.cells()[i];
+        for (std::size_t j = 0; j < cell.readers; ++j) {
+          const Reader& reader = j == 0 ? cell.first : cell.more[j - 1];
+          if (reader.where == where.packed() && !is_agent(reader.stamp) && stamp_cta(reader.stamp) == cta.key)
+            return true;
+        }
+      }
+    }
+  }
+  return false;
+}
+
+/// A read and a write at one line: an update (+=) of bytes that two threads share, or a thread that reads
+/// what another one updates (a reduction).
+void explain_one_line(Report& report, const Thread& thread, Where where, Access earlier, Stamp stamp,
+                      Stamp held) {
+  const bool read_came_first = earlier == Access::kRead;
+  const bool wrote_it_before = held != 0 && !is_agent(held) && stamp_cta(held) == stamp_cta(stamp) &&
+                               stamp_thread(held) == stamp_thread(stamp);
+  const bool keeps = read_came_first ? !wrote_it_before : reads_and_keeps(*thread.cta, where);
+  if (!keeps) {
+    report.missing(
+        "an atomic at {} (atomicAdd, for example), if a thread reads these bytes there and stores an updated "
+        "value, as += does. Otherwise, a barrier between this line's reads and its writes",
+        where.text());
+    return;
+  }
+  const std::uint32_t other = stamp_thread(stamp);
+  const auto mine = static_cast<std::uint32_t>(thread.index);
+  report.missing(
+      "a barrier between the reads and the writes at {}: thread {} reads there what thread {} writes, and "
+      "itself "
+      "writes elsewhere, so an atomic would not help. In a loop, the barrier belongs in the body, and every "
+      "thread must reach it",
+      where.text(), read_came_first ? other : mine, read_came_first ? mine : other);
+}
+
 }  // namespace
 
 bool explain_cluster_scope(Report& report, const Thread& thread, Stamp stamp) {
@@ -328,11 +376,7 @@ void explain_race(Report& report, const Thread& thread, std::uintptr_t address, 
   const bool read_and_write = (earlier == Access::kRead && now == Access::kWrite) ||
                               (earlier == Access::kWrite && now == Access::kRead);
   if (read_and_write && earlier_where.is_line_of(where)) {
-    report.missing(
-        "an atomic at {} (atomicAdd, for example), if a thread reads these bytes there and stores an updated "
-        "value, as += does. Otherwise (as in a reduction, whose threads write elsewhere than they read), a "
-        "barrier between this line's reads and its writes, which every thread must reach",
-        where.text());
+    explain_one_line(report, thread, where, earlier, stamp, held);
     return;
   }
   if (!barrier) {
