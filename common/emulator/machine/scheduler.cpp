@@ -668,17 +668,15 @@ void Gang::stuck() {
   }
   if (at_object && !known && !own_rule)
     known = explain_unreachable_count(report, *this) || explain_unexpected_bytes(report, *this) ||
-            explain_lapped(report, *this);
+            explain_wrong_item(report, *this) || explain_taken_twice(report, *this) ||
+            explain_told_too_often(report, *this);
   if (at_object && !known && !own_rule) known = explain_lanes_apart(report, *this);
   if (at_object && !known) {
     const bool bytes = explain_missing_bytes(report, *this);
     known = (!own_rule && explain_missing_arrivals(report, *this)) || bytes || own_rule ||
-            explain_parity_off(report, *this) || explain_wrong_item(report, *this) ||
-            explain_taken_twice(report, *this) || explain_waits_for_itself(report, *this) ||
-            explain_commit_elsewhere(report, *this) || explain_first_phase_over(report, *this) ||
-            explain_told_too_often(report, *this) || explain_never_enough(report, *this) ||
-            explain_never_arrived(report, *this) || explain_arrivers_elsewhere(report, *this) ||
-            explain_unclaimed(report, *this) || explain_handed_back_out_of_order(report, *this);
+            explain_unseen_item(report, *this) || explain_waits_for_itself(report, *this) ||
+            explain_never_enough(report, *this) || explain_never_arrived(report, *this) ||
+            explain_handed_back_out_of_order(report, *this);
   }
   if (at_object && !own_rule) explain_departures(report, *this, known);
   for (const auto& cta : ctas) {

@@ -125,17 +125,21 @@ int last_index(const Mbarrier& barrier) {
   return bracket == std::string::npos || name.back() != ']' ? -1 : std::stoi(name.substr(bracket + 1));
 }
 
-const Mbarrier* filled_by_copies(const Cta& cta, const Mbarrier& empty) {
-  if (const Mbarrier* const full = full_of(cta, empty)) return full;
+const Mbarrier* full_by_name(const Cta& cta, const Mbarrier& empty) {
   std::string name = member_name(cta, empty.offset);
   const std::size_t at = name.rfind("empty[");
   if (at == std::string::npos) return nullptr;
   name.replace(at, 5, "full");
   for (const auto& barrier : cta.gang->hopper->cta(cta).barriers) {
-    if (barrier->live && barrier->loaded_phases > 0 && member_name(cta, barrier->offset) == name)
-      return barrier.get();
+    if (barrier->live && member_name(cta, barrier->offset) == name) return barrier.get();
   }
   return nullptr;
+}
+
+const Mbarrier* filled_by_copies(const Cta& cta, const Mbarrier& empty) {
+  if (const Mbarrier* const full = full_of(cta, empty)) return full;
+  const Mbarrier* const full = full_by_name(cta, empty);
+  return full != nullptr && full->loaded_phases > 0 ? full : nullptr;
 }
 
 bool has_completed(const Mbarrier& barrier) {

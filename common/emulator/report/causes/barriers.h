@@ -31,6 +31,8 @@ std::string array_name(const Mbarrier& barrier);
 MbarrierArray array_of(const Gang& gang, const Mbarrier& barrier);
 /// The number in "ring.empty[2]", or -1.
 int last_index(const Mbarrier& barrier);
+/// "ring.full[2]" of "ring.empty[2]", whoever signals it, or nullptr.
+const Mbarrier* full_by_name(const Cta& cta, const Mbarrier& empty);
 /// The mbarrier that copies into the stage signal: where several rings have one of this index, that of the
 /// same struct, loaded.full[2] of loaded.empty[2]. nullptr where none is known.
 const Mbarrier* filled_by_copies(const Cta& cta, const Mbarrier& empty);

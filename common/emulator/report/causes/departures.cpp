@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "emulator/report/causes/barriers.h"
+#include "emulator/report/causes/never_arrived.h"
 #include "emulator/sync/dependent_launch.h"
 
 namespace emulator {
@@ -265,6 +266,34 @@ std::optional<Departure> departure_of(const Gang& gang, const Mbarrier& barrier)
   return found;
 }
 
+/// Whether those who are late for it and those who issue copies wait for each other: a stage is filled only
+/// when it has been released.
+bool comes_first(const Departure& release, const std::vector<Departure>& all) {
+  const auto wait_for = [](const Departure& one, const Departure& other) {
+    return std::all_of(one.missing.begin(), one.missing.end(),
+                       [&](const PhaseParty& party) { return waits_for(party, *other.barrier); });
+  };
+  return release.barrier->loaded_phases == 0 &&
+         std::any_of(all.begin(), all.end(), [&](const Departure& other) {
+           return other.barrier->loaded_phases > 0 && wait_for(release, other) && wait_for(other, release);
+         });
+}
+
+/// ". Phase 1 of mbarrier full[1], for which no thread has waited, was ended by ...", of one of its array
+/// whose turn comes later; or "".
+std::string ended_out_of_turn(const Gang& gang, const Mbarrier& barrier) {
+  const auto turn = [](const Mbarrier& one) {
+    return std::pair(one.phase - one.first_phase, last_index(one));
+  };
+  const std::pair<std::uint64_t, int> own = turn(barrier);
+  for (const Mbarrier* other : array_of(gang, barrier)) {
+    if (other->observed_phases < other->phase && turn(*other) > std::pair(own.first + 1, own.second))
+      return fmt::format(". Phase {} of {}, for which no thread has waited, was ended by {}",
+                         other->phase - 1, name_mbarrier(*other), ended_by(gang, other->previous_events));
+  }
+  return {};
+}
+
 std::string usual_text(const UsualPhase& usual, const Cta& home) {
   return fmt::format("{}, {} {} arrived", usual.phases, who_arrives(usual.parties, home),
                      usual.parties.size() == 1 ? "has" : "have");
@@ -417,16 +446,27 @@ void explain_departures(Report& report, const Gang& gang, bool known) {
   }
   if (all.size() > kMost) all.resize(kMost);
   for (const Departure& one : all) report.line("ledger", departure_text(gang, one));
-  if (known || all.empty() || all.front().bytes) return;
+  if (known || (!all.empty() && all.front().bytes)) return;
   // Whoever waits at an mbarrier is late because of somebody else.
   const MbarrierArray waited = waited_for(gang);
-  const bool is_late = std::any_of(waited.begin(), waited.end(), [&](const Mbarrier* barrier) {
-    return std::any_of(all.front().missing.begin(), all.front().missing.end(),
-                       [&](const PhaseParty& party) { return waits_for(party, *barrier); });
+  const auto is_late = [&](const Departure& one) {
+    return std::any_of(waited.begin(), waited.end(), [&](const Mbarrier* barrier) {
+      return std::any_of(one.missing.begin(), one.missing.end(),
+                         [&](const PhaseParty& party) { return waits_for(party, *barrier); });
+    });
+  };
+  const auto one = std::find_if(all.begin(), all.end(), [&](const Departure& departure) {
+    return departure.partial || !is_late(departure) || comes_first(departure, all);
   });
-  if (is_late && !all.front().partial) return;
-  report.missing("the arrival of {} at {}", names_of(all.front().missing, *all.front().barrier->cta),
-                 name_mbarrier(*all.front().barrier));
+  if (one == all.end()) {
+    explain_arrivers_elsewhere(report, gang);
+    return;
+  }
+  report.missing("the arrival of {} at {}{}", names_of(one->missing, *one->barrier->cta),
+                 name_mbarrier(*one->barrier),
+                 one->partial    ? std::string()
+                 : is_late(*one) ? ", before the wait for what comes only after it"
+                                 : ended_out_of_turn(gang, *one->barrier));
 }
 
 void explain_odd_phase(Report& report, const Mbarrier& barrier) {

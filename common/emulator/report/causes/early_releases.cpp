@@ -4,12 +4,9 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <map>
 #include <set>
-#include <string_view>
 
 #include "emulator/report/causes/barriers.h"
-#include "emulator/report/member_names.h"
 
 namespace emulator {
 namespace {
@@ -66,83 +63,6 @@ std::string whose_release_is_missing(const Gang& gang, const std::vector<Mbarrie
   return missing;
 }
 
-/// One thread arrives for several warps that have waited for the stage, and had not met them behind their
-/// reads: what is missing then, or "".
-std::string who_spoke_for(const Gang& gang, const std::vector<Mbarrier::Event>& events, const Mbarrier& empty,
-                          const Mbarrier& full, const ReaderName& reader, Where read_at) {
-  if (empty.count != 1) return {};
-  const auto event = std::find_if(events.begin(), events.end(), [&](const Mbarrier::Event& arrival) {
-    return arrival.kind != Mbarrier::Event::kExpect && stamp_cta(arrival.stamp) == reader.cta;
-  });
-  const auto cta = std::find_if(gang.ctas.begin(), gang.ctas.end(),
-                                [&](const auto& other) { return other->key == reader.cta; });
-  if (event == events.end() || event->commit || cta == gang.ctas.end()) return {};
-  const HopperCta& state = gang.hopper->cta(**cta);
-  const std::uint32_t warpgroup = reader.first / kWarpgroupSize;
-  if (stamp_thread(event->stamp) / kWarpgroupSize != warpgroup) return {};
-  std::vector<std::uint32_t> warps;  // of the warpgroup, that have waited for the stage
-  for (std::uint32_t i = warpgroup * kWarpgroupSize;
-       i < std::min<std::size_t>(state.threads.size(), (std::size_t{warpgroup} + 1) * kWarpgroupSize); ++i) {
-    const std::uint32_t warp = i / kWarpSize;
-    if (last_wait((*cta)->threads[i], full) && (warps.empty() || warps.back() != warp)) warps.push_back(warp);
-  }
-  if (warps.size() < 2) return {};
-  return fmt::format(
-      "a barrier of {} between the read at {} and the arrival at {}: thread {} arrived for all of them (the "
-      "count of {} is 1) before thread {} had read",
-      ranges("warp", warps), read_at.text(), event->where.text(), stamp_thread(event->stamp),
-      name_mbarrier(empty), reader.first);
-}
-
-/// The latest arrival there by one of the reader's threads, or nullptr.
-const Mbarrier::Event* latest_arrival(const Mbarrier& barrier, const ReaderName& reader) {
-  for (const auto* events : {&barrier.events, &barrier.previous_events}) {
-    for (auto event = events->rbegin(); event != events->rend(); ++event) {
-      if (event->kind != Mbarrier::Event::kExpect && !event->commit &&
-          stamp_cta(event->stamp) == reader.cta && stamp_thread(event->stamp) - reader.first < reader.count)
-        return &*event;
-    }
-  }
-  return nullptr;
-}
-
-/// A reader that hands back each stage behind its wait for the next one handed back the last of a tile by
-/// itself, and goes on with one arrival too many: what is missing then, or "".
-std::string released_twice(const Mbarrier& empty, const ReaderName& reader, const Mbarrier::Event& arrival) {
-  const std::string family = family_of(empty);
-  std::map<int, const Mbarrier*> stages;
-  for (const auto& other : empty.cta->gang->hopper->cta(*empty.cta).barriers) {
-    const std::string index = index_in(member_name(*other->cta, other->offset));
-    if (other->live && !index.empty() && family_of(*other) == family)
-      stages[std::stoi(index.substr(1))] = other.get();
-  }
-  const auto is_own = [](const Mbarrier::Event& event, int stage) {
-    return event.activity.role != nullptr && std::string_view(event.activity.barrier) == "full" &&
-           event.activity.stage == stage;
-  };
-  const int count = static_cast<int>(stages.size());
-  const int stage = arrival.activity.stage;
-  if (count < 3 || !is_own(arrival, stage) || !stages.contains(stage) || stages[stage] != &empty ||
-      stages.rbegin()->first != count - 1)
-    return {};
-  const int last = (stage + count - 1) % count;
-  const int before = (last + count - 1) % count;
-  const Mbarrier::Event* const of_last = latest_arrival(*stages[last], reader);
-  const Mbarrier::Event* const of_before = latest_arrival(*stages[before], reader);
-  // The last k-tile of the tile before was handed back by itself, the one before it behind the next wait.
-  if (of_last == nullptr || of_before == nullptr || !is_own(*of_last, last) || !is_own(*of_before, last) ||
-      of_last->activity.k_tile <= arrival.activity.k_tile)
-    return {};
-  return fmt::format(
-      "one arrival fewer: {} releases k-tile {} twice. With the arrival at {} ({}, at {}), it had released "
-      "every stage that it had waited for. The next arrival, after its wait as {}, can therefore only be for "
-      "k-tile {}, whose wgmma has just been issued. Until then, each k-tile was released after the wait for "
-      "the following one. The last k-tile must be released only once, either after the loop or in the first "
-      "iteration of the next tile",
-      reader.name, of_last->activity.k_tile, name_mbarrier(*stages[last]), text(of_last->activity),
-      of_last->where.text(), text(arrival.activity), arrival.activity.k_tile);
-}
-
 /// A relaxed arrival by a thread that knew of the read, and has executed no fence since: what is missing
 /// then, or
 /// "".
@@ -167,25 +87,6 @@ std::string relaxed_without_fence(const Gang& gang, const std::vector<Mbarrier::
         event.where.text(), read_at.text());
   }
   return {};
-}
-
-/// Whether the thread that arrived for its warp has read what the load is to overwrite at this line, behind
-/// its arrival.
-bool reads_behind(const Cta& target, const LoadRecord& load, Stamp arrival, Where at) {
-  const std::uintptr_t end = std::min<std::uintptr_t>(load.offset + load.bytes, target.dynamic_window.bytes);
-  for (std::uintptr_t offset = std::uintptr_t{load.offset} / 16 * 16; offset < end; offset += 16) {
-    const Line& line = target.dynamic_window.lines[offset / 16];
-    if (line.tag() != target.tag || line.cells() == nullptr) continue;
-    for (unsigned i = 0; i < 16u >> line.granule_log2(); ++i) {
-      const Cell& cell = line.cells()[i];
-      for (std::size_t j = 0; j < cell.readers; ++j) {
-        const Reader& reader = j == 0 ? cell.first : cell.more[j - 1];
-        if (reader.stamp >> 32 != arrival >> 32 || (reader.where & ~kAtomicBit) != at.packed()) continue;
-        if (stamp_time(reader.stamp) > stamp_time(arrival)) return true;
-      }
-    }
-  }
-  return false;
 }
 
 }  // namespace
@@ -253,8 +154,6 @@ std::string what_the_reader_missed(Report& report, const Gang& gang,
           "for that wgmma: this release is too early, or there is one too many",
           name.name, stamp_time(reader), read_at.text(), executed, last->where.text());
     }
-    if (std::string twice = last ? released_twice(empty, name, *last) : std::string(); !twice.empty())
-      return twice;
     return fmt::format(
         "{} arrived before its wgmma had completed: a wgmma.wait_group that covers it (wait_group<0>, or "
         "with fewer groups left in flight) is missing before the arrival, or the arrival is for another "
@@ -288,31 +187,22 @@ std::string what_the_reader_missed(Report& report, const Gang& gang,
     return event.kind != Mbarrier::Event::kExpect && stamp_cta(event.stamp) == name.cta &&
            stamp_thread(event.stamp) / kWarpSize == name.first / kWarpSize;
   });
-  if (!arrived && name.count == 1) {
-    std::string spokesman = who_spoke_for(gang, events, empty, *load.barrier, name, read_at);
-    if (!spokesman.empty()) return spokesman;
-  }
   if (!arrived && name.count == 1 && mate != events.end()) {
     const std::string late =
         fmt::format("lane {} arrived for warp {} before lane {} had read",
                     stamp_thread(mate->stamp) % kWarpSize, name.first / kWarpSize, name.first % kWarpSize);
     const bool below = mate->where.file() == read_at.file() && mate->where.line() < read_at.line();
-    if (reads_behind(target, load, mate->stamp, read_at))
-      return fmt::format(
-          "the arrival at {} after the read at {}: {}, and that lane itself reads there after it has "
-          "arrived. A __syncwarp before the arrival does not delay reads that follow it",
-          mate->where.text(), read_at.text(), late);
     if (below)
       return fmt::format(
-          "the arrival at {} after the read at {}, which comes later in the source: {}, and a __syncwarp "
-          "before the arrival does not delay reads that follow it. (If the arrival belongs to a later "
-          "iteration, a __syncwarp between the two is missing instead)",
+          "the arrival at {} after the read at {}: {}. A __syncwarp before the arrival does not delay reads "
+          "that follow it",
           mate->where.text(), read_at.text(), late);
     return fmt::format(
-        "__syncwarp between the read at {} and the arrival at {}: lane {} arrived for warp {} before lane {} "
-        "had read, and being in the same warp does not order lanes",
-        read_at.text(), mate->where.text(), stamp_thread(mate->stamp) % kWarpSize, name.first / kWarpSize,
-        name.first % kWarpSize);
+        "__syncwarp between the read at {} and the arrival at {}: {}, and being in the same warp does not "
+        "order lanes{}",
+        read_at.text(), mate->where.text(), late,
+        empty.count == 1 ? ". Where that lane arrives for other warps as well, a barrier of all of them"
+                         : "");
   }
   if (!arrived && arriving_threads(gang, empty) > empty.count) {
     return fmt::format(
@@ -320,11 +210,12 @@ std::string what_the_reader_missed(Report& report, const Gang& gang,
         "arrive there. If each of them arrives in every phase, the count is too small",
         name.name, name_mbarrier(empty), empty.count, empty.init_where.text(), arriving_threads(gang, empty));
   }
-  return arrived ? fmt::format("{} arrived before it read: the arrival must follow the last read", name.name)
-                 : fmt::format(
-                       "{} has not arrived in that phase: either it must arrive itself, or it must meet the "
-                       "arriving thread at a barrier before that thread arrives",
-                       name.name);
+  if (arrived)
+    return fmt::format("{} arrived before it read: the arrival must follow the last read", name.name);
+  return fmt::format(
+      "{} has not arrived in that phase, whose count is {}: either it must arrive itself, or it must meet "
+      "the arriving thread at a barrier between its read at {} and that thread's arrival",
+      name.name, empty.count, read_at.text());
 }
 
 }  // namespace emulator

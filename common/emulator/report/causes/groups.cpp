@@ -105,18 +105,7 @@ bool explain_groups(Report& report, const Grid& grid, std::uintptr_t address, st
         theirs.end - 1, from, box->second - theirs.end + 1, box->second - box->first + 1);
     return true;
   }
-  if (row != own.begin && row - own.begin >= grid.options.tile_m) return false;
-  int before = mine - 1;
-  while (before >= 0 && rows[static_cast<std::size_t>(before)].count() <= 0) --before;
-  if (before < 0) return false;
-  report.line("group", "row {} belongs to group {} ({}); group {} before it ends at row {}", row, mine,
-              rows_text(own), before, rows[static_cast<std::size_t>(before)].end - 1);
-  report.missing(
-      "one owner: CTAs {} and {} both store this element. Either a tile of group {} must not store rows "
-      "after {}, or two CTAs have taken the same tile of group {}",
-      name_cta(grid, one), name_cta(grid, other), before, rows[static_cast<std::size_t>(before)].end - 1,
-      mine);
-  return true;
+  return false;
 }
 
 }  // namespace emulator

@@ -12,9 +12,7 @@ namespace emulator {
 /// Warpgroups that have passed more waits for a stage than they have arrived at the waited-for `empty`, a
 /// line each; or nothing.
 std::string describe_releases(const Mbarrier& empty);
-/// A thread waits for a phase that came and went: the others said that all had read it.
-bool explain_lapped(Report& report, const Gang& gang);
-/// In a deadlock: who arrives at a barrier that is waited for, where all of these have returned or come.
+/// In a deadlock: readers that leave a stage out, or a count that is larger than the threads that are left.
 bool explain_missing_arrivals(Report& report, const Gang& gang);
 std::string text(const Grid& grid, const EarlyArrival& early);
 

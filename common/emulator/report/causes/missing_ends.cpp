@@ -25,10 +25,6 @@ std::string explain_unwaited(Report& report, const Warpgroup& warpgroup, Stamp r
     return fmt::format("wgmma.commit_group after the wgmma, and a wgmma.wait_group by {}", name);
   if (late->waits == 0) return fmt::format("wgmma.wait_group of {}", name);
   const std::string wait = fmt::format("wgmma.wait_group<{}> at {}", late->left, late->waited_at.text());
-  if (late->at_wait < group) {
-    report.line("waited", "{}, before this wgmma's group, number {}, was committed", wait, group);
-    return fmt::format("wgmma.wait_group by {}, after the commit of group {}", name, group);
-  }
   report.line(
       "waited",
       "{}, when {} group{} committed: it leaves the latest {} in flight, and this wgmma belongs to group {}",

@@ -44,13 +44,6 @@ bool arriver_waits_at_one(const Gang& gang, const Mbarrier& barrier, const Mbarr
   });
 }
 
-/// A warpgroup that has waited for each stage of the ring, has handed back none, and waits for one again.
-struct KeepsAll {
-  const Thread* thread = nullptr;
-  const Mbarrier* full = nullptr;  // where it waits
-  std::uint32_t stages = 0;        // that it has waited for
-};
-
 /// Whether what fills the stages comes from another CTA as well, so that readers there may hand them back.
 bool is_shared_ring(const Gang& gang, const MbarrierArray& all) {
   bool shared = false;
@@ -64,130 +57,56 @@ bool is_shared_ring(const Gang& gang, const MbarrierArray& all) {
   return shared;
 }
 
-KeepsAll who_keeps_all(const Gang& gang, const MbarrierArray& all) {
-  const std::vector<const Thread*> arrivers = arrivers_of(gang, all);
-  const bool shared = is_shared_ring(gang, all);
-  for (const auto& cta : gang.ctas) {
-    if (!shared && cta.get() != all.front()->cta) continue;
-    for (const Thread& thread : cta->threads) {
-      const Mbarrier* const at = gang.hopper->thread(thread).waiting_for;
-      if (thread.state != ThreadState::kWaiting || at == nullptr) continue;
-      const bool arrives = std::any_of(arrivers.begin(), arrivers.end(), [&](const Thread* other) {
-        return other->cta == cta.get() && other->index / kWarpgroupSize == thread.index / kWarpgroupSize;
-      });
-      if (arrives) continue;
-      KeepsAll found{&thread, at, 0};
-      bool is_full = false;
-      for (const Mbarrier* empty : all) {
-        const Mbarrier* const full = filled_by_copies(*cta, *empty);
-        if (full == nullptr || waits_passed(*cta, thread.index / kWarpgroupSize, *full) == 0) continue;
-        ++found.stages;
-        is_full = is_full || full == at;
-      }
-      if (is_full && found.stages == all.size()) return found;
-    }
-  }
-  return {};
-}
-
-/// The first threads that have waited for a stage of the ring, that have arrived at none of its empty[], as
-/// nobody of their warpgroup has, and that wait somewhere.
+/// The first thread that waits somewhere, has waited for a stage of the ring, and has arrived at none of its
+/// empty[], as nobody of its warpgroup has; before all others one that waits for a stage again, as it has for
+/// all of them.
 struct HeldUp {
   const Thread* thread = nullptr;  // the first of the warpgroup that waits
-  const Mbarrier* full = nullptr;  // of a stage that it has waited for
+  const Mbarrier* full = nullptr;  // of a stage that it has waited for, or, with keeps_all, waits for
+  bool keeps_all = false;
 };
 
 HeldUp who_is_held_up(const Gang& gang, const MbarrierArray& all) {
   const std::vector<const Thread*> arrivers = arrivers_of(gang, all);
   const bool shared = is_shared_ring(gang, all);
+  HeldUp first;
   for (const auto& cta : gang.ctas) {
     if (!shared && cta.get() != all.front()->cta) continue;
     for (const Thread& thread : cta->threads) {
-      if (thread.state != ThreadState::kWaiting) continue;
-      const auto of_its_warpgroup = [&](const Thread* other) {
-        return other->cta == cta.get() && other->index / kWarpgroupSize == thread.index / kWarpgroupSize;
-      };
-      if (std::any_of(arrivers.begin(), arrivers.end(), of_its_warpgroup)) continue;
+      if (thread.state != ThreadState::kWaiting ||
+          std::any_of(arrivers.begin(), arrivers.end(), [&](const Thread* other) {
+            return other->cta == cta.get() && other->index / kWarpgroupSize == thread.index / kWarpgroupSize;
+          }))
+        continue;
+      const Mbarrier* const at = gang.hopper->thread(thread).waiting_for;
+      std::size_t stages = 0;  // that it has waited for
+      bool waits_again = false;
       for (const Mbarrier* empty : all) {
         const Mbarrier* const full = filled_by_copies(*cta, *empty);
-        if (full != nullptr && waits_passed(*cta, thread.index / kWarpgroupSize, *full) > 0)
-          return {&thread, full};
+        if (full == nullptr || waits_passed(*cta, thread.index / kWarpgroupSize, *full) == 0) continue;
+        ++stages;
+        waits_again = waits_again || full == at;
+        if (first.thread == nullptr) first = {&thread, full};
       }
+      if (waits_again && stages == all.size()) return {&thread, at, true};
+    }
+  }
+  return first;
+}
+
+/// ": 128 of 256 threads have arrived there", where it waits at a named barrier.
+std::string named_barrier_text(const Thread& thread) {
+  const std::vector<NamedBarrier>& all = thread.cta->gang->hopper->cta(*thread.cta).named_barriers;
+  for (const NamedBarrier& barrier : all) {
+    for (const NamedBarrier::Arrival& arrival : barrier.arrivals) {
+      if (arrival.thread == &thread && arrival.waits)
+        return fmt::format(
+            " for named barrier {}, where {} of {} threads have arrived. Between two arrivals there, a "
+            "warpgroup may read at most as many items as the ring has stages",
+            &barrier - all.data(), barrier.arrivals.size(), barrier.threads);
     }
   }
   return {};
-}
-
-const NamedBarrier* named_barrier_of(const Thread& thread) {
-  for (const NamedBarrier& barrier : thread.cta->gang->hopper->cta(*thread.cta).named_barriers) {
-    for (const NamedBarrier::Arrival& arrival : barrier.arrivals) {
-      if (arrival.thread == &thread && arrival.waits) return &barrier;
-    }
-  }
-  return nullptr;
-}
-
-/// The threads that a named barrier still lacks, where only these are left that can come: in whole warps, of
-/// which nobody has come or returned, or waits for all of the CTA. Empty where more could come.
-std::vector<const Thread*> those_to_come(const Cta& cta, const NamedBarrier& barrier) {
-  constexpr std::uint32_t kLanes = 32;
-  std::vector<const Thread*> found;
-  for (std::size_t first = 0; first + kLanes <= cta.threads.size(); first += kLanes) {
-    const bool can_come = std::all_of(
-        cta.threads.begin() + static_cast<std::ptrdiff_t>(first),
-        cta.threads.begin() + static_cast<std::ptrdiff_t>(first + kLanes), [&](const Thread& lane) {
-          const bool came =
-              std::any_of(barrier.arrivals.begin(), barrier.arrivals.end(),
-                          [&](const NamedBarrier::Arrival& one) { return one.thread == &lane; });
-          return !came && lane.state == ThreadState::kWaiting && lane.wait.kind != WaitKind::kCtaBarrier;
-        });
-    for (std::size_t i = first; can_come && i < first + kLanes; ++i) found.push_back(&cta.threads[i]);
-  }
-  if (barrier.arrivals.size() + found.size() != barrier.threads) found.clear();
-  return found;
-}
-
-/// A warpgroup keeps stages because it waits at a named barrier for one that waits for the next filling of
-/// such a stage. False where that is not so.
-bool explain_circle_of_turns(Report& report, const Gang& gang, const MbarrierArray& all, const HeldUp& held) {
-  const Cta& cta = *held.thread->cta;
-  const NamedBarrier* const turn = named_barrier_of(*held.thread);
-  if (turn == nullptr) return false;
-  const std::vector<const Thread*> others = those_to_come(cta, *turn);
-  if (others.empty()) return false;
-  const Mbarrier* const full = gang.hopper->thread(*others.front()).waiting_for;
-  if (full == nullptr || std::any_of(others.begin(), others.end(), [&](const Thread* other) {
-        return gang.hopper->thread(*other).waiting_for != full;
-      }))
-    return false;
-  const auto empty = std::find_if(all.begin(), all.end(), [&](const Mbarrier* one) {
-    return filled_by_copies(cta, *one) == full && !one->waiting.empty();
-  });
-  if (empty == all.end()) return false;
-  const auto names = [](const std::vector<const Thread*>& threads) {
-    std::vector<std::uint32_t> numbers;
-    for (const Thread* thread : threads) numbers.push_back(thread->index);
-    return ranges("thread", numbers);
-  };
-  const std::string number = std::to_string(turn - gang.hopper->cta(cta).named_barriers.data());
-  const Activity& activity = gang.hopper->thread(*others.front()).activity;
-  const std::string name = array_name(**empty);
-  report.line("circle",
-              "warpgroup {} of CTA {} has waited for {} and waits at {} for named barrier {}, where {} of {} "
-              "threads have arrived. Only {} can still arrive there, but they wait at {}{} at {}. {} fills "
-              "that stage only after its wait at {}, which lacks the arrival of warpgroup {}",
-              held.thread->index / kWarpgroupSize, text(cta.id), name_mbarrier(*held.full),
-              held.thread->wait.where.text(), number, turn->arrivals.size(), turn->threads, names(others),
-              others.front()->wait.where.text(),
-              activity.role ? ", as " + text(activity) + "," : std::string(), name_mbarrier(*full),
-              plain_name(*(*empty)->waiting.front()), name_mbarrier(**empty),
-              held.thread->index / kWarpgroupSize);
-  report.missing(
-      "an arrival of {} at named barrier {} before their wait at {}: between two arrivals there, they may "
-      "wait for at most as many stages to be filled as the ring has ({}), because the other warpgroup "
-      "releases none until its turn. The count of {}[] is not the cause",
-      names(others), number, others.front()->wait.where.text(), all.size(), name);
-  return true;
 }
 
 }  // namespace
@@ -219,42 +138,37 @@ bool explain_never_enough(Report& report, const Gang& gang) {
         "first",
         "no phase of any {}[] has ever completed: {} of them have received {} of {} arrivals each. At {}: {}",
         name, touched, here, barrier->count, name_mbarrier(*barrier), ended_by(gang, barrier->events));
-    if (const KeepsAll keeps = who_keeps_all(gang, all); keeps.thread != nullptr) {
-      const Thread& thread = *keeps.thread;
+    const std::string more = barrier->pending == 1 ? "" : "s";
+    const HeldUp held = who_is_held_up(gang, all);
+    if (held.thread != nullptr) {
+      const Thread& thread = *held.thread;
+      const std::uint32_t warpgroup = thread.index / kWarpgroupSize;
       const Activity& activity = gang.hopper->thread(thread).activity;
-      report.line("keeps",
-                  "{} of warpgroup {} waits at {}{} at {}: it has waited for all {} stages and has arrived "
-                  "at none of {}[], and the stage that it waits for can be filled only after its own arrival",
-                  plain_name(thread), thread.index / kWarpgroupSize, thread.wait.where.text(),
-                  activity.role ? ", as " + text(activity) + "," : std::string(), name_mbarrier(*keeps.full),
-                  keeps.stages, name);
+      report.line(
+          "keeps",
+          "{} of warpgroup {} waits at {} {}{}: it has waited for {} and has arrived at none of {}[]{}",
+          plain_name(thread), warpgroup, thread.wait.where.text(), thread.wait.what,
+          !held.keeps_all ? named_barrier_text(thread)
+          : activity.role ? fmt::format(", as {}, at {}", text(activity), name_mbarrier(*held.full))
+                          : " at " + name_mbarrier(*held.full),
+          held.keeps_all ? fmt::format("all {} stages", all.size()) : name_mbarrier(*held.full), name,
+          held.keeps_all ? ", and the stage that it waits for can be filled only after its own arrival" : "");
       report.missing(
-          "the arrival{} of warpgroup {} at {}[] after each wait, before it waits for the stage to be filled "
-          "again{}: it would arrive only after waiting for more k-tiles than there are stages, or never. (A "
-          "count of {} instead of {}, set at {}, is right only if the warpgroup reads nothing from the "
+          "the arrival{} of warpgroup {} at {}[] after each wait, before it waits for what comes only after "
+          "it{}. "
+          "(A count of {} instead of {}, set at {}, is right only if the warpgroup reads nothing from the "
           "stages and need not wait.)",
-          barrier->pending == 1 ? "" : "s", thread.index / kWarpgroupSize, name,
+          more, warpgroup, name,
           barrier->events.front().commit
               ? std::string()
               : " (another warpgroup's arrival is at " + barrier->events.front().where.text() + ")",
           here, barrier->count, barrier->init_where.text());
       return true;
     }
-    if (const HeldUp held = who_is_held_up(gang, all); held.thread != nullptr) {
-      if (explain_circle_of_turns(report, gang, all, held)) return true;
-      report.missing(
-          "{} more arrival{} in each phase of {}[]: warpgroup {} of CTA {} has waited for {}, has arrived at "
-          "none of them, and waits at {} {}",
-          barrier->pending, barrier->pending == 1 ? "" : "s", name, held.thread->index / kWarpgroupSize,
-          text(held.thread->cta->id), name_mbarrier(*held.full), held.thread->wait.where.text(),
-          held.thread->wait.what);
-      return true;
-    }
     report.missing(
         "{} more arrival{} in each phase of {}[], or a smaller count: it is {}, set at {}, and {} would "
         "match",
-        barrier->pending, barrier->pending == 1 ? "" : "s", name, barrier->count, barrier->init_where.text(),
-        here);
+        barrier->pending, more, name, barrier->count, barrier->init_where.text(), here);
     return true;
   }
   return false;
@@ -343,19 +257,24 @@ bool explain_arrivers_elsewhere(Report& report, const Gang& gang) {
     if (barrier->pending == 0 || barrier->late > 0) continue;
     const std::vector<const Thread*> arrivers = arrivers_of(gang, array_of(gang, *barrier));
     if (arrivers.empty()) continue;
-    const bool none_waits_for_one = std::none_of(arrivers.begin(), arrivers.end(), [&](const Thread* thread) {
-      return thread->state != ThreadState::kWaiting || gang.hopper->thread(*thread).waiting_for != nullptr;
-    });
-    if (!none_waits_for_one) continue;
+    if (std::any_of(arrivers.begin(), arrivers.end(), [&](const Thread* thread) {
+          return thread->state == ThreadState::kRunnable ||
+                 gang.hopper->thread(*thread).waiting_for != nullptr;
+        }))
+      continue;
     constexpr std::size_t kShown = 3;
     std::string list;
-    for (std::size_t i = 0; i < std::min(kShown, arrivers.size()); ++i)
-      list += fmt::format("{}{} at {} {}", i == 0 ? "" : ", ", plain_name(*arrivers[i]),
-                          arrivers[i]->wait.where.text(), arrivers[i]->wait.what);
+    for (std::size_t i = 0; i < std::min(kShown, arrivers.size()); ++i) {
+      const Thread& thread = *arrivers[i];
+      list += fmt::format("{}{} {}", i == 0 ? "" : ", ", plain_name(thread),
+                          thread.state == ThreadState::kExited
+                              ? std::string("has returned")
+                              : fmt::format("at {} {}", thread.wait.where.text(), thread.wait.what));
+    }
     const std::string name = array_name(*barrier);
     report.missing(
-        "{} arrival{} at {} (waited for by {}). The threads that arrive at {} have moved on and wait "
-        "elsewhere: {}{}",
+        "{} arrival{} at {} (waited for by {}). The threads that arrive at {} have moved on: "
+        "{}{}",
         barrier->pending, barrier->pending == 1 ? "" : "s", name_mbarrier(*barrier), waiters_text(*barrier),
         name.empty() ? std::string("it") : name + "[]", list,
         arrivers.size() > kShown ? fmt::format(" and {} more", arrivers.size() - kShown) : std::string());

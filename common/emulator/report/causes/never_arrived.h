@@ -13,7 +13,7 @@ bool no_phase_has_ended(const Gang& gang, const Mbarrier& barrier);
 bool explain_never_enough(Report& report, const Gang& gang);
 /// Nobody has ever arrived at an mbarrier, and the others wait for those that wait there.
 bool explain_never_arrived(Report& report, const Gang& gang);
-/// Those who arrive at an mbarrier wait where lanes, or threads, of their role meet.
+/// Those who arrive at an mbarrier have returned, or wait for something else than an mbarrier.
 bool explain_arrivers_elsewhere(Report& report, const Gang& gang);
 
 }  // namespace emulator

@@ -212,7 +212,7 @@ bool explain_read_before_copy(Report& report, const Cta& target, const Mbarrier&
   const Thread& thread = target.threads[stamp_thread(reader)];
   if (const LastWait* const wait = last_wait(thread, signalled)) {
     if (wait->phase > signalled.phase) return false;
-    if (explain_skipped_waits(report, *target.gang, thread, signalled, *wait)) return true;
+    if (explain_skipped_waits(report, *target.gang, thread, signalled)) return true;
     report.missing(
         "a wait for phase {} (parity {}) of {} before the read at {}: the latest wait there of {}, at {} for "
         "parity {}, passed at once, because an earlier phase of that parity had completed. The bytes held "
@@ -266,13 +266,6 @@ void explain_overwrite(Report& report, const Thread& thread, const LoadRecord& l
     return;
   }
   const bool own_before = before && before->issuer >> 32 == load.issuer >> 32;
-  if (own_before && wait->loads_before <= before->serial) {
-    report.missing(
-        "a wait for {} before the copy: the thread's latest wait there, at {}, precedes the previous copy "
-        "into the stage",
-        name_mbarrier(*empty), wait->where.text());
-    return;
-  }
   if (wait->phase == empty->first_phase) {
     report.missing(
         "a wait for the readers: at {}, the thread waited for parity {} of {} before its first phase had "

@@ -92,8 +92,7 @@ const LoadRecord* in_another_stage(const Gang& gang, const Mbarrier& full, const
 
 }  // namespace
 
-bool explain_skipped_waits(Report& report, const Gang& gang, const Thread& thread, const Mbarrier& full,
-                           const LastWait& wait) {
+bool explain_skipped_waits(Report& report, const Gang& gang, const Thread& thread, const Mbarrier& full) {
   const std::string family = family_of(full);
   const auto of_ring = [&](const Mbarrier& other) {
     return other.cta == full.cta && family_of(other) == family;
@@ -104,41 +103,17 @@ bool explain_skipped_waits(Report& report, const Gang& gang, const Thread& threa
       count += of_ring(*other.barrier) ? other.count : 0;
     return count;
   };
-  const auto waited_at = [&](Where place) {
-    const auto& made = gang.hopper->thread(thread).waits;
-    return place.is_line_of(wait.where) || std::any_of(made.begin(), made.end(), [&](const LastWait& other) {
-             return other.where.is_line_of(place);
-           });
-  };
   const std::uint32_t own = waits_there(thread);
   const std::uint32_t first = thread.index / kWarpgroupSize * kWarpgroupSize;
   const auto end = std::min<std::size_t>(first + kWarpgroupSize, thread.cta->threads.size());
-  const std::string barrier =
-      fmt::format("a barrier of warpgroup {} after waits that not all of its threads execute",
-                  thread.index / kWarpgroupSize);
-  constexpr const char* kRule =
-      "A thread that skips waits must not run ahead of the thread that executes them";
   for (std::uint32_t i = first; i < end; ++i) {
     const std::uint32_t theirs = waits_there(thread.cta->threads[i]);
     if (theirs <= own + 1) continue;
-    report.missing("{}: thread {} has waited for {} phases of this ring, and thread {} for {}. {}", barrier,
-                   i, theirs, thread.index, own, kRule);
-    return true;
-  }
-  // The one that makes them may be far behind.
-  for (std::uint32_t i = first; i < end; ++i) {
-    const Thread& mate = thread.cta->threads[i];
-    const HopperThread& state = gang.hopper->thread(mate);
-    std::string place;
-    if (state.waiting_for != nullptr && of_ring(*state.waiting_for) && !waited_at(mate.wait.where))
-      place = mate.wait.where.text();
-    for (const LastWait& other : state.waits) {
-      if (of_ring(*other.barrier) && !waited_at(other.where)) place = other.where.text();
-    }
-    if (place.empty()) continue;
     report.missing(
-        "{}: thread {} waits at {} for phases of this ring (it is at {}), and thread {} does not. {}",
-        barrier, i, place, text(state.activity), thread.index, kRule);
+        "a barrier of warpgroup {} after waits that not all of its threads execute: thread {} has waited for "
+        "{} phases of this ring, and thread {} for {}. A thread that skips waits must not run ahead of the "
+        "thread that executes them",
+        thread.index / kWarpgroupSize, i, theirs, thread.index, own);
     return true;
   }
   return false;
@@ -146,10 +121,24 @@ bool explain_skipped_waits(Report& report, const Gang& gang, const Thread& threa
 
 namespace {
 
+/// Says that the phase that let the thread through at `wait` brought another k-tile than it waited for. False
+/// where that is not so, or not known.
+bool add_early(Report& report, const Thread& thread, const LastWait& wait) {
+  if (!wait.activity.role || wait.phase == wait.barrier->first_phase) return false;
+  const std::optional<int> brought = brought_by(*thread.cta->gang, *wait.barrier, wait.phase - 1);
+  if (!brought || *brought == wait.activity.k_tile) return false;
+  report.line("early",
+              "{} was let through at {}: it waited for k-tile {} by parity {} of {}, and phase {} there, "
+              "which had that parity, delivered k-tile {}",
+              plain_name(thread), wait.where.text(), wait.activity.k_tile, wait.parity,
+              name_mbarrier(*wait.barrier), wait.phase - 1, *brought);
+  return true;
+}
+
 /// What a thread lacks that a phase of another k-tile has let through at `full`.
 void add_missing_phase(Report& report, const Gang& gang, const Thread& thread, const Mbarrier& full,
                        const LastWait& wait) {
-  if (explain_skipped_waits(report, gang, thread, full, wait)) return;
+  if (explain_skipped_waits(report, gang, thread, full)) return;
   const int k_tile = wait.activity.k_tile;
   if (const LoadRecord* const other = in_another_stage(gang, full, wait)) {
     report.missing(
@@ -160,13 +149,6 @@ void add_missing_phase(Report& report, const Gang& gang, const Thread& thread, c
     return;
   }
   const std::optional<int> next = brought_by(gang, full, wait.phase);
-  if (next == k_tile) {
-    report.missing(
-        "a wait for phase {} (parity {}) there, which delivers k-tile {}: the parity of this wait is "
-        "inverted",
-        wait.phase, wait.phase & 1, k_tile);
-    return;
-  }
   const LastWait* const order = let_in_by(thread);
   if (order) add_let_in(report, gang, *order);
   const Mbarrier::Event* const arrival =
@@ -189,20 +171,9 @@ void add_missing_phase(Report& report, const Gang& gang, const Thread& thread, c
                                     k_tile));
 }
 
-/// The phase that let the thread through at `wait` brought another k-tile than it waited for. False where
-/// that is not so, or not known.
 bool explain_other_k_tile(Report& report, const Thread& thread, const LastWait& wait) {
-  const Gang& gang = *thread.cta->gang;
-  const Mbarrier& full = *wait.barrier;
-  if (!wait.activity.role || wait.phase == 0) return false;
-  const std::optional<int> brought = brought_by(gang, full, wait.phase - 1);
-  if (!brought || *brought == wait.activity.k_tile) return false;
-  report.line("early",
-              "{} was let through at {}: it waited for k-tile {} by parity {} of {}, and phase {} there, "
-              "which had that parity, delivered k-tile {}",
-              plain_name(thread), wait.where.text(), wait.activity.k_tile, wait.parity, name_mbarrier(full),
-              wait.phase - 1, *brought);
-  add_missing_phase(report, gang, thread, full, wait);
+  if (!add_early(report, thread, wait)) return false;
+  add_missing_phase(report, *thread.cta->gang, thread, *wait.barrier, wait);
   return true;
 }
 
@@ -236,60 +207,6 @@ void explain_empty_phase(Report& report, const Thread& thread) {
               wait->where.text(), wait->phase - 1, name_mbarrier(*wait->barrier));
 }
 
-namespace {
-
-/// The wait that the thread passed was for another k-tile than the phase that let it pass brought: what let
-/// it come so early.
-void explain_let_in(Report& report, const Thread& thread, const LastWait& wait) {
-  const Gang& gang = *thread.cta->gang;
-  if (wait.phase == wait.barrier->first_phase || !wait.activity.role || !is_ring(wait.activity)) return;
-  const LoadRecord* const load = gang.hopper->copies.load_of_phase(*wait.barrier, wait.phase - 1);
-  const std::optional<int> brought = load ? k_tile_of(gang.grid, *load) : std::nullopt;
-  if (!brought || *brought == wait.activity.k_tile) return;
-  report.line("early",
-              "it waited for k-tile {} by parity {}, and phase {}, which had that parity, brought k-tile {}: "
-              "the thread reached this wait before the phase in between had completed, and a parity cannot "
-              "distinguish a phase from the next but one",
-              wait.activity.k_tile, wait.parity, wait.phase - 1, *brought);
-  if (const LastWait* const order = let_in_by(thread)) add_let_in(report, gang, *order);
-}
-
-/// Warpgroups take the phases of a barrier in turn, and this one was let in when another one had not yet
-/// waited for `phase`: its wait was for a later one, and passed on one that the other had taken. False where
-/// that is not so.
-bool explain_out_of_turn(Report& report, const Thread& thread, const LastWait& wait, std::uint64_t phase) {
-  const Gang& gang = *thread.cta->gang;
-  const Mbarrier& full = *wait.barrier;
-  const LastWait* const order = let_in_by(thread);
-  if (wait.phase != phase || wait.phase == full.first_phase || !order) return false;
-  const Mbarrier::Event* const arrival = let_in_early(gang, thread, *order, wait, phase);
-  if (!arrival) return false;
-  const Thread* other = nullptr;  // of the arrival's warpgroup, that has taken the phase before
-  const std::uint32_t first = stamp_thread(arrival->stamp) / kWarpgroupSize * kWarpgroupSize;
-  for (std::uint32_t i = first;
-       i < std::min<std::size_t>(first + kWarpgroupSize, thread.cta->threads.size()) && !other; ++i) {
-    const LastWait* const theirs = last_wait(thread.cta->threads[i], full);
-    if (theirs && theirs->phase == wait.phase) other = &thread.cta->threads[i];
-  }
-  report.line(
-      "early",
-      "its wait at {} for parity {} of {} passed on phase {}{}; phase {} had not completed, and a parity "
-      "cannot distinguish a phase from the next but one",
-      wait.where.text(), wait.parity, name_mbarrier(full), wait.phase - 1,
-      other ? fmt::format(", which belongs to warpgroup {}", other->index / kWarpgroupSize) : std::string(),
-      phase);
-  add_let_in(report, gang, *order);
-  report.missing(
-      "a later arrival at {}: the arrival of {} at {} let this thread proceed before that thread's own "
-      "warpgroup had waited for phase {} of {}. If the two take turns, the arrival belongs after the last "
-      "wait of a turn",
-      name_mbarrier(*order->barrier), name_thread(gang.grid, arrival->stamp), arrival->where.text(), phase,
-      name_mbarrier(full));
-  return true;
-}
-
-}  // namespace
-
 void explain_missing_wait(Report& report, const Thread& thread, const Mbarrier& barrier, std::uint64_t phase,
                           bool remote) {
   const LastWait* wait = last_wait(thread, barrier);
@@ -297,8 +214,7 @@ void explain_missing_wait(Report& report, const Thread& thread, const Mbarrier& 
     report.missing("a wait for phase {} (parity {}) of {}: {} has never waited for it", phase, phase & 1,
                    name_mbarrier(barrier), name_thread(thread));
   } else if (const LoadRecord* const load = thread.cta->gang->hopper->copies.load_of_phase(barrier, phase);
-             (load && explain_small_expectation(report, *wait, *load)) ||
-             explain_out_of_turn(report, thread, *wait, phase)) {
+             load && explain_small_expectation(report, *wait, *load)) {
     return;
   } else if (wait->phase <= phase) {
     report.missing(
@@ -307,7 +223,9 @@ void explain_missing_wait(Report& report, const Thread& thread, const Mbarrier& 
         wait->phase == barrier.first_phase
             ? std::string("passed at once, before the first phase had completed")
             : fmt::format("saw phase {} end", wait->phase - 1));
-    explain_let_in(report, thread, *wait);
+    const LastWait* const order = let_in_by(thread);
+    if (wait->activity.role && is_ring(wait->activity) && add_early(report, thread, *wait) && order)
+      add_let_in(report, *thread.cta->gang, *order);
   } else if (remote && !wait->cluster) {
     report.line("waited", "at {} for parity {} of {}, which saw phase {} end, with acquire at CTA scope",
                 wait->where.text(), wait->parity, name_mbarrier(barrier), wait->phase - 1);

@@ -11,8 +11,7 @@ namespace emulator {
 
 /// The thread has skipped waits for the ring that another one of its warpgroup makes, and runs ahead of that.
 /// False where that is not so.
-bool explain_skipped_waits(Report& report, const Gang& gang, const Thread& thread, const Mbarrier& full,
-                           const LastWait& wait);
+bool explain_skipped_waits(Report& report, const Gang& gang, const Thread& thread, const Mbarrier& full);
 /// Threads that were let through by a phase that brought another k-tile than they waited for.
 bool explain_early_pass(Report& report, const Gang& gang, const Mbarrier& full, const ReaderName& reader);
 /// `thread` reads what was never written, behind a wait for a phase in which no copy was issued.

@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <map>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "emulator/async/cp_async.h"
@@ -112,15 +111,6 @@ bool explain_guarded(Report& report, const Thread& thread, std::uintptr_t addres
         at + ", whose first phase had not completed: a fresh barrier lets a wait for parity 1 pass, once");
     report.missing("a wait for the arrival of warp {} there, after its {} at {}", warp,
                    access == Access::kRead ? "read" : "write", earlier_where.text());
-    return true;
-  }
-  if (barrier.phase != wait->phase) {
-    report.line("waited", "{}, which saw phase {} end; phase {} has completed since then", at,
-                wait->phase - 1, barrier.phase - 1);
-    report.missing(
-        "the arrival of warp {} in the phase that was waited for: the count of {} is {}, but {} threads "
-        "arrive there in all, so its phases may end before all of them have arrived",
-        warp, name_mbarrier(barrier), barrier.count, arriving_threads(gang, barrier));
     return true;
   }
   report.line("waited", "{}; these arrivals ended phase {} there:", at, wait->phase - 1);
@@ -243,58 +233,6 @@ bool explain_overrun(Report& report, const Thread& thread, std::uintptr_t addres
   return true;
 }
 
-/// What a thread has written at one line, near a place of its CTA: "d[1][0][31] (32 bytes)".
-std::string written_near(const Cta& cta, std::uintptr_t place, std::uint32_t thread, Where where) {
-  constexpr std::uintptr_t kFarthest = 16384;
-  constexpr std::size_t kShown = 2;
-  std::vector<std::pair<std::string, std::uint32_t>> rows;
-  const std::uintptr_t begin = (place > kFarthest ? place - kFarthest : 0) / 16 * 16;
-  const std::uintptr_t end = std::min<std::uintptr_t>(cta.dynamic_window.bytes, place + kFarthest);
-  for (std::uintptr_t offset = begin; offset < end; offset += 16) {
-    const Line& line = cta.dynamic_window.lines[offset / 16];
-    if (line.tag() != cta.tag || line.cells() == nullptr) continue;
-    const unsigned granule = line.granule_log2();
-    for (unsigned i = 0; i < 16u >> granule; ++i) {
-      const Cell& cell = line.cells()[i];
-      if (cell.write == 0 || is_agent(cell.write) || stamp_cta(cell.write) != cta.key ||
-          stamp_thread(cell.write) != thread || (cell.write_where & ~kAtomicBit) != where.packed())
-        continue;
-      std::string name =
-          member_name(cta, static_cast<std::uint32_t>(offset + (std::uintptr_t{i} << granule)));
-      if (name.empty()) return {};
-      if (rows.empty() || rows.back().first != name) rows.emplace_back(std::move(name), 0);
-      rows.back().second += 1u << granule;
-    }
-  }
-  std::string list;
-  for (std::size_t i = 0; i < std::min(kShown, rows.size()); ++i)
-    list += fmt::format("{}{} ({} bytes)", i == 0 ? "" : ", ", rows[i].first, rows[i].second);
-  if (rows.size() > kShown) list += fmt::format(" and {} more", rows.size() - kShown);
-  return list;
-}
-
-/// Two threads of one warpgroup write one place at one line.
-void explain_one_statement(Report& report, const Thread& thread, std::uintptr_t address, Where where,
-                           Stamp other) {
-  const Cta& cta = *thread.cta;
-  const std::uintptr_t place = address - cta.dynamic_window.begin;
-  if (place < cta.dynamic_window.bytes) {
-    std::string list;
-    for (const std::uint32_t one : {stamp_thread(other), static_cast<std::uint32_t>(thread.index)}) {
-      const std::string rows = written_near(cta, place, one, where);
-      if (!rows.empty()) list += fmt::format("{}thread {}: {}", list.empty() ? "" : "; ", one, rows);
-    }
-    if (!list.empty()) report.line("there", fmt::format("what {} writes otherwise, {}", where.text(), list));
-  }
-  report.line(
-      "missing",
-      fmt::format(
-          "separate bytes for each thread: threads {} and {} both write these, and nothing orders the two "
-          "writes. A barrier would only decide which of the two values remains: the address that one of them "
-          "gives (for a matrix, the lane that owns the row) belongs to another thread",
-          stamp_thread(other), thread.index));
-}
-
 /// Whether a thread of the CTA has read at `where` what it has not written since: bytes whose readers it is
 /// still among, as a write would have ended their list. Such a line is no update of what it reads.
 bool reads_and_keeps(const Cta& cta, Where where) {
@@ -325,21 +263,20 @@ void explain_one_line(Report& report, const Thread& thread, Where where, Access 
                                stamp_thread(held) == stamp_thread(stamp);
   const bool keeps = read_came_first ? !wrote_it_before : reads_and_keeps(*thread.cta, where);
   if (!keeps) {
-    report.line(
-        "missing",
-        fmt::format(
-            "an atomic at {} (atomicAdd, for example), if a thread reads these bytes there and stores an "
-            "updated value, as += does. Otherwise, a barrier between this line's reads and its writes",
-            where.text()));
+    report.missing(
+        "an atomic at {} (atomicAdd, for example), if a thread reads these bytes there and stores an updated "
+        "value, as += does. Otherwise, a barrier between this line's reads and its writes",
+        where.text());
     return;
   }
   const std::uint32_t other = stamp_thread(stamp);
   const auto mine = static_cast<std::uint32_t>(thread.index);
-  report.line("missing",
-              fmt::format("a barrier between the reads and the writes at {}: thread {} reads there what "
-                          "thread {} writes, and itself writes elsewhere, so an atomic would not help. In a "
-                          "loop, the barrier belongs in the body, and every thread must reach it",
-                          where.text(), read_came_first ? other : mine, read_came_first ? mine : other));
+  report.missing(
+      "a barrier between the reads and the writes at {}: thread {} reads there what thread {} writes, and "
+      "itself "
+      "writes elsewhere, so an atomic would not help. In a loop, the barrier belongs in the body, and every "
+      "thread must reach it",
+      where.text(), read_came_first ? other : mine, read_came_first ? mine : other);
 }
 
 }  // namespace
@@ -404,11 +341,10 @@ void explain_race(Report& report, const Thread& thread, std::uintptr_t address, 
   const BarrierInterval* barrier = last_barrier(cta, stamp);
   if (earlier == Access::kWrite && now == Access::kRead && cta.gang->cp_async &&
       cta.gang->cp_async->has_written(cta, address)) {
-    report.line(
-        "missing",
-        fmt::format("a barrier after cp.async.wait_group and before {}: the wait by {} covers only that "
-                    "thread's own copies, and only a barrier after it makes them visible to other threads",
-                    where.text(), name_thread(cta.gang->grid, stamp)));
+    report.missing(
+        "a barrier after cp.async.wait_group and before {}: the wait by {} covers only that "
+        "thread's own copies, and only a barrier after it makes them visible to other threads",
+        where.text(), name_thread(cta.gang->grid, stamp));
     if (barrier)
       report.line("last", fmt::format("both follow {} number {} of the CTA, at {}", barrier->what,
                                       barrier - cta.intervals.data() + 1, barrier->where.text()));
@@ -422,16 +358,19 @@ void explain_race(Report& report, const Thread& thread, std::uintptr_t address, 
   if (earlier == Access::kWrite && now == Access::kWrite && earlier_where.packed() == where.packed() &&
       stamp_thread(stamp) / kWarpgroupSize != thread.index / kWarpgroupSize) {
     if (explain_overrun(report, thread, address, where, stamp)) return;
-    report.line(
-        "missing",
-        fmt::format("separate bytes for each warpgroup: warpgroups {} and {} both execute {} and write the "
-                    "same bytes there (the index does not depend on the warpgroup or its role, or is the "
-                    "same for both). If the two should take turns, an order between them is missing instead",
-                    stamp_thread(stamp) / kWarpgroupSize, thread.index / kWarpgroupSize, where.text()));
+    report.missing(
+        "separate bytes for each warpgroup: warpgroups {} and {} both execute {} and write the "
+        "same bytes there (the index does not depend on the warpgroup or its role, or is the "
+        "same for both). If the two should take turns, an order between them is missing instead",
+        stamp_thread(stamp) / kWarpgroupSize, thread.index / kWarpgroupSize, where.text());
     return;
   }
   if (earlier == Access::kWrite && now == Access::kWrite && earlier_where.packed() == where.packed()) {
-    explain_one_statement(report, thread, address, where, stamp);
+    report.missing(
+        "separate bytes for each thread: threads {} and {} both write these, and nothing orders the two "
+        "writes. A barrier would only decide which of the two values remains: the address that one of them "
+        "gives (for a matrix, the lane that owns the row) belongs to another thread",
+        stamp_thread(stamp), thread.index);
     return;
   }
   const bool read_and_write = (earlier == Access::kRead && now == Access::kWrite) ||
@@ -441,19 +380,18 @@ void explain_race(Report& report, const Thread& thread, std::uintptr_t address, 
     return;
   }
   if (!barrier) {
-    report.line("missing", fmt::format("a barrier between {} and {}; the CTA has passed none so far",
-                                       earlier_where.text(), where.text()));
+    report.missing("a barrier between {} and {}; the CTA has passed none so far", earlier_where.text(),
+                   where.text());
     return;
   }
   // In a loop the access above the last barrier is of the next round.
   const auto below = [&](Where access) { return access.line() > barrier->where.line(); };
   const bool one_file = earlier_where.file() == where.file() && where.file() == barrier->where.file();
   const bool wraps = one_file && below(where) != below(earlier_where);
-  report.line("missing",
-              wraps ? fmt::format("a barrier after {}, before {} in the next iteration",
-                                  (below(where) ? where : earlier_where).text(),
-                                  (below(where) ? earlier_where : where).text())
-                    : fmt::format("a barrier between {} and {}", earlier_where.text(), where.text()));
+  report.missing(wraps ? fmt::format("a barrier after {}, before {} in the next iteration",
+                                     (below(where) ? where : earlier_where).text(),
+                                     (below(where) ? earlier_where : where).text())
+                       : fmt::format("a barrier between {} and {}", earlier_where.text(), where.text()));
   report.line("last", fmt::format("both follow {} number {} of the CTA, at {}", barrier->what,
                                   barrier - cta.intervals.data() + 1, barrier->where.text()));
 }

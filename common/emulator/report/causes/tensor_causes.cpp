@@ -300,50 +300,6 @@ bool explain_absent_loader(Report& report, const Gang& gang, const Mbarrier& ful
                               : std::string());
         return true;
       }
-      // Arrivals at the same place of a CTA where nobody waits for them.
-      for (const Cta* other : engine.cta(*cta).cluster) {
-        const auto& barriers = engine.cta(*other).barrier_at;
-        const auto same_place = barriers.find(held.offset);
-        if (other == cta || held.pending == 0 || same_place == barriers.end() || !same_place->second->live ||
-            !same_place->second->waiting.empty() || same_place->second->events.size() != held.pending)
-          continue;
-        const Mbarrier& instead = *same_place->second;
-        std::vector<std::uint32_t> threads;
-        bool own = true;
-        for (const Mbarrier::Event& event : instead.events) {
-          own = own && event.kind == Mbarrier::Event::kArrive && !event.commit &&
-                stamp_cta(event.stamp) == other->key;
-          threads.push_back(stamp_thread(event.stamp));
-        }
-        if (!own) continue;
-        std::sort(threads.begin(), threads.end());
-        report.line(
-            "instead",
-            "{} of CTA {} arrived at {}, at {}: that is their own CTA's mbarrier, for which no thread waits",
-            ranges("thread", threads), text(other->id), name_mbarrier(instead),
-            instead.events.front().where.text());
-        report.missing(
-            "{} of {} arrivals in phase {} of {}: the arrivals of the readers in CTA {}. They must go to the "
-            "mbarrier of CTA {}, by its address there (mapa with rank {})",
-            held.pending, held.count, held.phase, name_mbarrier(held), text(other->id), text(cta->id),
-            cta->rank_in_cluster);
-        return true;
-      }
-      const auto early =
-          std::find_if(engine.early_arrivals.begin(), engine.early_arrivals.end(),
-                       [&](const EarlyArrival& one) { return one.arrivals.barrier->offset == held.offset; });
-      if (early != engine.early_arrivals.end()) {
-        report.line("early", text(gang.grid, *early));
-        report.missing(
-            "an arrival there for the stage that was read, and none at {} for a stage that was not: phases "
-            "there have completed too soon, and this thread waits for a later one. Each release must go to "
-            "the stage of an earlier wait{}: a reader's release position must advance like its read "
-            "position, also past the items that others take",
-            name_mbarrier(held),
-            early->activity.role ? fmt::format(" (its latest was for stage {})", early->activity.stage)
-                                 : std::string());
-        return true;
-      }
       report.missing("the event that completes phase {} of {}", held.phase, name_mbarrier(held));
       return true;
     }
@@ -400,71 +356,6 @@ std::string describe_commits(const Mbarrier& barrier) {
     return fmt::format("the latest arrival was by {}, in phase {}", describe_commit(*commit), *commit->phase);
   }
   return {};
-}
-
-namespace {
-
-/// A commit of an accumulator that went to the mbarrier of another one, where nobody has waited for it.
-bool explain_commit_of_accumulator(Report& report, const Gang& gang, const Mbarrier& barrier) {
-  if (!barrier.commit_log.empty() && !barrier.commit_log.back().phase) return false;  // one is to come
-  for (const Mbarrier* other : array_of(gang, barrier)) {
-    if (other == &barrier || !has_completed(*other) || other->observed_phases >= other->phase ||
-        other->loaded_phases > 0)
-      continue;
-    const CommitRecord* const commit = commit_that_ended(*other, other->phase - 1);
-    if (commit == nullptr || commit->columns == 0) continue;
-    const auto accumulator = static_cast<int>(commit->column / commit->columns);
-    report.line("first",
-                "phase {} of {}, for which no thread has waited, was completed by {}, into columns {} to {} "
-                "of tensor memory",
-                other->phase - 1, name_mbarrier(*other), describe_commit(*commit), commit->column,
-                commit->column + commit->columns - 1);
-    report.missing(
-        accumulator == last_index(barrier) && accumulator != last_index(*other)
-            ? fmt::format("that commit at {}, which {} wait{} for: those columns are accumulator {}. The "
-                          "state that selects the mbarrier for the commit at {} had already advanced",
-                          name_mbarrier(barrier), waiters_text(barrier),
-                          barrier.waiting.size() == 1 ? "s" : "", accumulator, commit->where.text())
-            : fmt::format("a commit at {}, which {} wait{} for, or a wait for {}: the committing thread's "
-                          "state and the waiting threads' state are at different accumulators",
-                          name_mbarrier(barrier), waiters_text(barrier),
-                          barrier.waiting.size() == 1 ? "s" : "", name_mbarrier(*other)));
-    return true;
-  }
-  return false;
-}
-
-}  // namespace
-
-bool explain_commit_elsewhere(Report& report, const Gang& gang) {
-  if (!gang.hopper) return false;
-  for (const Mbarrier* barrier : waited_for(gang)) {
-    if (filled_by_copies(*barrier->cta, *barrier) == nullptr &&
-        explain_commit_of_accumulator(report, gang, *barrier))
-      return true;
-  }
-  for (const Mbarrier* barrier : waited_for(gang)) {
-    const Mbarrier* const full = filled_by_copies(*barrier->cta, *barrier);
-    if (full == nullptr || barrier->commit_log.empty()) continue;
-    const LoadRecord* const load = gang.hopper->copies.latest_load(*full);
-    const std::optional<int> k_tile = load ? k_tile_of(gang.grid, *load) : std::nullopt;
-    if (!k_tile || barrier->commit_log.back().k_tile == *k_tile) continue;
-    for (const Mbarrier* other : array_of(gang, *barrier)) {
-      if (other == barrier || other->commit_log.empty()) continue;
-      const CommitRecord& commit = other->commit_log.back();
-      if (commit.k_tile != *k_tile) continue;
-      report.line("first",
-                  "k-tile {} was the last one that {} delivered, but the commit after its multiplications "
-                  "went to {}: {}",
-                  *k_tile, name_mbarrier(*full), name_mbarrier(*other), describe_commit(commit));
-      report.missing(
-          "that commit at {}, the mbarrier of the stage that was multiplied: at {}, the state belongs to "
-          "another k-tile (it had already advanced)",
-          name_mbarrier(*barrier), commit.where.text());
-      return true;
-    }
-  }
-  return false;
 }
 
 }  // namespace emulator

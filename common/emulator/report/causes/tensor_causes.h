@@ -50,7 +50,4 @@ std::string name_commit(const Mbarrier& barrier, std::uint32_t number);
 /// "the latest arrival was that of tcgen05.commit at ..., in phase 1", or "".
 std::string describe_commits(const Mbarrier& barrier);
 
-/// The tcgen05.commit behind the k-tile of a stage arrives at the mbarrier of another one.
-bool explain_commit_elsewhere(Report& report, const Gang& gang);
-
 }  // namespace emulator

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <cstring>
 #include <iterator>
 #include <map>
 #include <set>
@@ -18,34 +17,6 @@
 
 namespace emulator {
 namespace {
-
-/// Those who ended the first phase of `empty` had last waited for another stage, and that of `empty` had not
-/// been filled once: what is missing then, or "".
-std::string of_another_stage(const Gang& gang, const Mbarrier& empty) {
-  const int stage = last_index(empty);
-  const Mbarrier* full = nullptr;  // by way of one that has been filled
-  for (const Mbarrier* other : array_of(gang, empty)) {
-    const Mbarrier* const filled = filled_by_copies(*empty.cta, *other);
-    if (filled == nullptr) continue;
-    for (const Mbarrier* one : array_of(gang, *filled)) {
-      if (last_index(*one) == stage) full = one;
-    }
-  }
-  if (full == nullptr || has_completed(*full)) return {};
-  std::set<int> read;
-  for (const Mbarrier::Event& event : empty.previous_events) {
-    if (event.activity.role == nullptr || event.activity.barrier == nullptr ||
-        std::strcmp(event.activity.barrier, "full") != 0)
-      return {};
-    read.insert(event.activity.stage);
-  }
-  if (read.size() != 1 || *read.begin() == stage) return {};
-  return fmt::format(
-      "the same arrivals at {}[{}], which belongs to the stage that was read: they went to {} before its "
-      "stage had been filled for the first time ({} has completed no phase), so they release something that "
-      "no thread could have read. Their release state belongs to another k-tile",
-      array_name(empty), *read.begin(), name_mbarrier(empty), name_mbarrier(*full));
-}
 
 /// Whether the one label is that of the "empty" side of a ring and the other that of its "full" side, in one
 /// stage: both number what comes through it.
@@ -69,31 +40,39 @@ bool others_have_waited(const Thread& thread, const Mbarrier& barrier, std::uint
 
 }  // namespace
 
-bool explain_parity_off(Report& report, const Gang& gang) {
+bool explain_unseen_item(Report& report, const Gang& gang) {
   if (!gang.hopper) return false;
   for (const Mbarrier* full : waited_for(gang)) {
     // The latest phase brought something, and no wait has seen it.
     if (!has_completed(*full) || full->loaded_phases < full->phase || full->observed_phases >= full->phase)
       continue;
     const LoadRecord* const load = gang.hopper->copies.load_of_phase(*full, full->phase - 1);
-    if (load == nullptr || !load->activity.role) continue;
+    if (load == nullptr) continue;
     for (const Thread* thread : full->waiting) {
-      const Activity& activity = gang.hopper->thread(*thread).activity;
-      if (!activity.role || std::strcmp(activity.barrier, "full") != 0 ||
-          activity.k_tile != load->activity.k_tile || activity.stage != load->activity.stage)
-        continue;
-      const std::uint32_t parity = gang.hopper->thread(*thread).waiting_parity;
+      const HopperThread& state = gang.hopper->thread(*thread);
+      if (!fills(load->activity, state.activity)) continue;
+      const int item = load->activity.k_tile;
+      const bool is_own = item == state.activity.k_tile;
+      if (is_own && !is_ring(state.activity)) continue;  // only k-tiles have numbers
       report.line("first",
-                  "{} waits at {} as {}, for parity {} of {}; but k-tile {} arrived in phase {}, which has "
-                  "completed, has parity {}, and for which no thread has waited",
-                  plain_name(*thread), thread->wait.where.text(), text(activity), parity,
-                  name_mbarrier(*full), activity.k_tile, full->phase - 1, 1 - parity);
+                  "{} waits at {} as {}, for parity {} of {}; but item {} is there: it arrived in phase {}, "
+                  "which has completed, has parity {}, and for which no thread has waited",
+                  plain_name(*thread), thread->wait.where.text(), text(state.activity), state.waiting_parity,
+                  name_mbarrier(*full), item, full->phase - 1, 1 - state.waiting_parity);
       report.missing(
-          "parity {} in this wait: the thread's state has the right stage but the wrong parity. The parity "
-          "must flip each time the state passes the last stage (once per lap if the state advances by many "
-          "k-tiles). A thread that gets the state from another thread needs the reader's state, which begins "
-          "with parity 0, not the filler's",
-          1 - parity);
+          is_own
+              ? fmt::format(
+                    "parity {} in this wait: the thread's state has the right stage but the wrong parity. "
+                    "The "
+                    "parity must flip each time the state passes the last stage (once per lap if the state "
+                    "advances by many k-tiles). A thread that gets the state from another thread needs the "
+                    "reader's state, which begins with parity 0, not the filler's",
+                    1 - state.waiting_parity)
+              : fmt::format(
+                    "a wait for item {} by its owner. If this consumer is the owner, its state is wrong: "
+                    "when several consumers take items from one ring, each must also advance its state past "
+                    "the items that the others take",
+                    item));
       return true;
     }
   }
@@ -202,71 +181,6 @@ bool explain_taken_twice(Report& report, const Gang& gang) {
   return false;
 }
 
-bool explain_unclaimed(Report& report, const Gang& gang) {
-  if (!gang.hopper) return false;
-  for (const Mbarrier* full : waited_for(gang)) {
-    if (!has_completed(*full) || full->loaded_phases < full->phase || full->observed_phases >= full->phase)
-      continue;
-    const LoadRecord* const load = gang.hopper->copies.load_of_phase(*full, full->phase - 1);
-    if (load == nullptr) continue;
-    for (const Thread* thread : full->waiting) {
-      const Activity& activity = gang.hopper->thread(*thread).activity;
-      if (!fills(load->activity, activity) || load->activity.k_tile == activity.k_tile) continue;
-      report.line("first",
-                  "{} waits at {} for item {}, but stage {} holds item {}, which arrived in phase {} of {}, "
-                  "and no thread has waited for it",
-                  plain_name(*thread), thread->wait.where.text(), activity.k_tile, activity.stage,
-                  load->activity.k_tile, full->phase - 1, name_mbarrier(*full));
-      report.missing(
-          "a wait for item {} by its owner. If this consumer is the owner, its state is wrong: when several "
-          "consumers take items from one ring, each must also advance its state past the items that the "
-          "others take",
-          load->activity.k_tile);
-      return true;
-    }
-  }
-  return false;
-}
-
-namespace {
-
-/// The thread has released a stage beside `empty` that it has not waited for as often, and not this one:
-/// which.
-bool explain_released_beside(Report& report, const Thread& thread, const Mbarrier& empty) {
-  const Gang& gang = *thread.cta->gang;
-  const HopperThread& state = gang.hopper->thread(thread);
-  for (const Mbarrier* other : array_of(gang, empty)) {
-    const Mbarrier* const full = filled_by_copies(*thread.cta, *other);
-    if (other == &empty || full == nullptr) continue;
-    const auto arrivals = std::find_if(state.arrivals.begin(), state.arrivals.end(),
-                                       [&](const Arrivals& one) { return one.barrier == other; });
-    const auto wait = std::find_if(state.waits.begin(), state.waits.end(),
-                                   [&](const LastWait& one) { return one.barrier == full; });
-    const std::uint32_t waited = wait == state.waits.end() ? 0 : wait->count;
-    if (arrivals == state.arrivals.end() || arrivals->count <= waited) continue;
-    const Mbarrier::Event* at = nullptr;
-    for (const auto* events : {&other->previous_events, &other->events}) {
-      for (const Mbarrier::Event& event : *events)
-        if (event.stamp >> 32 == thread.stamp() >> 32) at = &event;
-    }
-    if (at == nullptr) continue;
-    const std::string activity = text(at->activity);
-    report.line("instead", "{} arrived at {}{}, at {}: {} time{} so far, and it has waited for {} {} time{}",
-                plain_name(thread), name_mbarrier(*other),
-                activity.empty() ? "" : ", after its wait as " + activity, at->where.text(), arrivals->count,
-                arrivals->count == 1 ? "" : "s", name_mbarrier(*full), waited, waited == 1 ? "" : "s");
-    report.missing(
-        "that arrival at {}, whose stage it has read, and not at {}, whose stage it has not read: its "
-        "release state does not belong to a stage that it has read (the state has already advanced, or is "
-        "the one for its next read)",
-        name_mbarrier(empty), name_mbarrier(*other));
-    return true;
-  }
-  return false;
-}
-
-}  // namespace
-
 bool explain_waits_for_itself(Report& report, const Gang& gang) {
   if (!gang.hopper) return false;
   for (const Mbarrier* barrier : waited_for(gang)) {
@@ -291,71 +205,26 @@ bool explain_waits_for_itself(Report& report, const Gang& gang) {
           plain_name(*thread), thread->wait.where.text(), name_mbarrier(*barrier),
           thread->index / kWarpgroupSize, stamp_thread(other.stamp) / kWarpgroupSize,
           stamp_thread(other.stamp), other.where.text(), thread->index);
-      if (explain_released_beside(report, *thread, *barrier)) return true;
+      // It may have released another stage more often than it has waited for that.
+      const auto& arrivals = gang.hopper->thread(*thread).arrivals;
+      const auto instead = std::find_if(arrivals.begin(), arrivals.end(), [&](const Arrivals& one) {
+        const Mbarrier* const of = family_of(*one.barrier) == family_of(*barrier)
+                                       ? filled_by_copies(*thread->cta, *one.barrier)
+                                       : nullptr;
+        const LastWait* const wait = of != nullptr ? last_wait(*thread, *of) : nullptr;
+        return of != nullptr && one.count > (wait != nullptr ? wait->count : 0);
+      });
       report.missing(
-          "the arrival at {} before the wait at {}: the thread waits for itself, because it would arrive "
-          "only after this wait",
-          other.where.text(), thread->wait.where.text());
-      return true;
-    }
-  }
-  return false;
-}
-
-bool explain_first_phase_over(Report& report, const Gang& gang) {
-  if (!gang.hopper) return false;
-  for (const Mbarrier* barrier : waited_for(gang)) {
-    if (barrier->phase != barrier->first_phase + 1 || barrier->previous_events.empty()) continue;
-    if (std::any_of(barrier->previous_events.begin(), barrier->previous_events.end(),
-                    [](const Mbarrier::Event& event) {
-                      return event.kind != Mbarrier::Event::kArrive || event.commit;
-                    }))
-      continue;
-    for (const Thread* thread : barrier->waiting) {
-      const HopperThread& state = gang.hopper->thread(*thread);
-      if (state.waiting_parity != 1 ||
-          std::any_of(state.waits.begin(), state.waits.end(),
-                      [&](const LastWait& wait) { return wait.barrier == barrier; }))
-        continue;
-      report.line("first",
-                  "{} waits for the first time at {}, with parity 1, which passes at once on a fresh "
-                  "mbarrier; but phase 0 had already completed, ended by {}",
-                  plain_name(*thread), name_mbarrier(*barrier), ended_by(gang, barrier->previous_events));
-      const std::string other = of_another_stage(gang, *barrier);
-      report.missing(other.empty() ? "later arrivals: these release something that had not been filled yet "
-                                     "(one arrival too many for each, before the first use). If the first "
-                                     "wait is meant for phase 0, it needs parity 0 instead"
-                                   : other);
-      return true;
-    }
-  }
-  return false;
-}
-
-bool explain_told_too_often(Report& report, const Gang& gang) {
-  if (!gang.hopper) return false;
-  for (const Mbarrier* barrier : waited_for(gang)) {
-    for (const Thread* thread : barrier->waiting) {
-      std::uint64_t seen = barrier->first_phase;
-      for (const LastWait& wait : gang.hopper->thread(*thread).waits) {
-        if (wait.barrier == barrier) seen = wait.phase;
-      }
-      // Of a ring with several consumers each waits for some of the phases.
-      if (barrier->phase < seen + 2 || barrier->previous_events.empty() ||
-          others_have_waited(*thread, *barrier, seen))
-        continue;
-      const std::string name = array_name(*barrier);
-      report.line("first",
-                  "{} waits at {} for phase {} of {}, but {} phases have completed since its last wait "
-                  "there: it was signalled more often than it has waited",
-                  plain_name(*thread), thread->wait.where.text(), seen, name_mbarrier(*barrier),
-                  barrier->phase - seen);
-      report.missing(
-          "one arrival for each wait: phase {} was ended by {}. That is one too many{}", barrier->phase - 1,
-          ended_by(gang, barrier->previous_events),
-          name.empty()
-              ? std::string()
-              : fmt::format(", or meant for another of {}[] (the one for the stage that was read)", name));
+          instead != arrivals.end()
+              ? fmt::format(
+                    "its arrival at {} for the stage that it has read: it has arrived at {}, more often "
+                    "than it has waited for that stage. Its release state is not at a stage that it has "
+                    "read (it has already advanced, or is the one for the next read)",
+                    name_mbarrier(*barrier), name_mbarrier(*instead->barrier))
+              : fmt::format(
+                    "the arrival at {} before the wait at {}: the thread waits for itself, because it "
+                    "would arrive only after this wait",
+                    other.where.text(), thread->wait.where.text()));
       return true;
     }
   }
@@ -364,106 +233,133 @@ bool explain_told_too_often(Report& report, const Gang& gang) {
 
 namespace {
 
-/// The stage with which numbers begin that run through the stages in turn, from how often each had one: the
-/// stages with one more than the others follow each other. -1 where that says nothing.
-int first_in_turn(const std::vector<std::uint32_t>& times) {
-  const std::uint32_t fewest = *std::min_element(times.begin(), times.end());
-  int first = -1;
-  for (std::size_t i = 0; i < times.size(); ++i) {
-    if (times[i] > fewest + 1) return -1;
-    const std::uint32_t before = times[(i + times.size() - 1) % times.size()];
-    if (times[i] == fewest || before != fewest) continue;
-    if (first >= 0) return -1;
-    first = static_cast<int>(i);
+/// Whether two phases are over since the latest wait there of any lane of the thread's warp.
+bool is_lapped(const Thread& thread, const Mbarrier& barrier) {
+  std::uint64_t seen = barrier.first_phase;
+  const auto first = static_cast<std::size_t>(thread.warp()) * kWarpSize;
+  for (std::size_t i = first; i < std::min(first + kWarpSize, thread.cta->threads.size()); ++i) {
+    if (const LastWait* const wait = last_wait(thread.cta->threads[i], barrier))
+      seen = std::max(seen, wait->phase);
   }
-  return first;
+  return barrier.phase >= seen + 2;
 }
 
-/// A warpgroup whose waits began with another stage than 0, and whose arrivals with stage 0: what is wrong
-/// with its release state; or "".
-std::string release_begins_elsewhere(const Gang& gang, const MbarrierArray& all) {
-  std::string list;
-  std::string stages;
+/// The warps that arrive at `empty`, or that wait for what stands at the place of `full` in their CTA.
+std::size_t warps_of(const Mbarrier& empty, const Mbarrier& full) {
+  const Gang& gang = *empty.cta->gang;
+  std::set<std::pair<std::uint32_t, std::uint32_t>> warps;
   for (const auto& cta : gang.ctas) {
-    for (std::uint32_t first = 0; first < cta->threads.size(); first += kWarpgroupSize) {
-      std::vector<std::uint32_t> waits;
-      std::vector<std::uint32_t> arrivals;
-      const Mbarrier* begins = nullptr;
-      for (const Mbarrier* empty : all) {
-        const Mbarrier* const full = filled_by_copies(*cta, *empty);
-        if (full == nullptr || last_index(*empty) != static_cast<int>(waits.size())) return {};
-        waits.push_back(waits_passed(*cta, first / kWarpgroupSize, *full));
-        std::uint32_t most = 0;
-        for (std::uint32_t i = first; i < std::min<std::size_t>(first + kWarpgroupSize, cta->threads.size());
-             ++i) {
-          for (const Arrivals& one : gang.hopper->thread(cta->threads[i]).arrivals)
-            most = std::max(most, one.barrier == empty && !one.ahead ? one.count : 0);
-        }
-        arrivals.push_back(most);
-      }
-      if (waits.size() < 2) return {};
-      const int waited = first_in_turn(waits);
-      const int arrived = first_in_turn(arrivals);
-      if (waited <= 0 || arrived != 0) continue;
-      begins = all[static_cast<std::size_t>(waited)];
-      list += fmt::format("{}warpgroup {} of CTA {}", list.empty() ? "" : " and ", first / kWarpgroupSize,
-                          text(cta->id));
-      if (stages.empty())
-        stages = fmt::format(
-            "began to wait at stage {} (its first item) but began to arrive at stage 0: its first arrival "
-            "belongs at {}",
-            waited, name_mbarrier(*begins));
+    for (const Thread& thread : cta->threads) {
+      const HopperThread& state = gang.hopper->thread(thread);
+      const bool arrives = std::any_of(state.arrivals.begin(), state.arrivals.end(),
+                                       [&](const Arrivals& arrivals) { return arrivals.barrier == &empty; });
+      if (arrives || (state.waiting_for && state.waiting_for->offset == full.offset))
+        warps.emplace(cta->key, thread.index / kWarpSize);
     }
   }
-  if (list.empty()) return {};
-  return fmt::format(
-      "{} {}. Its release state must begin where its read state begins, advanced past the items that others "
-      "take from the ring first",
-      list, stages);
+  return warps.size();
+}
+
+/// What is missing where what `thread` waits for was overwritten, as a count leaves its warp out; or "".
+std::string reader_left_out(const Thread& thread, const Mbarrier& full) {
+  HopperEngine& engine = *thread.cta->gang->hopper;
+  if (!is_lapped(thread, full)) return {};
+  for (const Cta* other : engine.cta(*full.cta).cluster) {
+    const auto& barriers = engine.cta(*other).barrier_at;
+    const auto same = barriers.find(full.offset);
+    const Mbarrier* const empty =
+        same == barriers.end() || !same->second->live ? nullptr : empty_of(*other, *same->second);
+    if (empty == nullptr) continue;
+    const std::size_t warps = warps_of(*empty, full);
+    // Two groups that take turns arrive in different phases, as many of the one as of the other.
+    if (warps <= empty->count || warps % empty->count == 0) continue;
+    return fmt::format(
+        "the arrival of warp {} of CTA {} at {} in a phase that ended without it: the count there is {}, "
+        "set at {}, and {} warps read the bytes that are overwritten after that phase. If one lane of "
+        "each warp arrives, the count must be the number of warps",
+        thread.warp(), text(thread.cta->id), name_mbarrier(*empty), empty->count, empty->init_where.text(),
+        warps);
+  }
+  return {};
 }
 
 }  // namespace
 
+bool explain_told_too_often(Report& report, const Gang& gang) {
+  if (!gang.hopper) return false;
+  for (const Mbarrier* barrier : waited_for(gang)) {
+    const std::vector<Mbarrier::Event>& events = barrier->previous_events;
+    const bool arrivals_alone = std::none_of(events.begin(), events.end(), [](const Mbarrier::Event& event) {
+      return event.kind != Mbarrier::Event::kArrive || event.commit;
+    });
+    for (const Thread* thread : barrier->waiting) {
+      const LastWait* const waited = last_wait(*thread, *barrier);
+      const std::uint64_t seen = waited != nullptr ? waited->phase : barrier->first_phase;
+      const bool is_first = waited == nullptr && barrier->phase == seen + 1 && arrivals_alone &&
+                            gang.hopper->thread(*thread).waiting_parity == 1;
+      if ((barrier->phase < seen + 2 && !is_first) || events.empty()) continue;
+      const std::string left_out = reader_left_out(*thread, *barrier);
+      // Of a ring with several consumers each waits for some of the phases.
+      if (left_out.empty() && others_have_waited(*thread, *barrier, seen)) continue;
+      const std::string name = array_name(*barrier);
+      const std::string ended =
+          fmt::format("phase {} was ended by {}", barrier->phase - 1, ended_by(gang, events));
+      report.line("first", "{} waits {}at {} for {} of {}, but {}", plain_name(*thread),
+                  is_first ? "for the first time " : "", thread->wait.where.text(),
+                  is_first ? std::string("parity 1") : fmt::format("phase {}", seen), name_mbarrier(*barrier),
+                  is_first ? std::string("its first phase has completed, and only a fresh mbarrier lets a "
+                                         "wait for parity 1 pass at once")
+                           : fmt::format("{} phases have completed since its last wait there: it was "
+                                         "signalled more often than it has waited",
+                                         barrier->phase - seen));
+      report.missing(
+          !left_out.empty() ? left_out
+          : is_first
+              ? fmt::format("later arrivals: {}; these release something that had not been filled yet (one "
+                            "arrival too many for each, before the first use). If the first wait is meant "
+                            "for phase 0, it needs parity 0 instead",
+                            ended)
+              : fmt::format(
+                    "one arrival for each wait: {}. That is one too many{}", ended,
+                    name.empty()
+                        ? std::string()
+                        : fmt::format(", or meant for another of {}[] (the one for the stage that was read)",
+                                      name)));
+      return true;
+    }
+  }
+  return false;
+}
+
 bool explain_handed_back_out_of_order(Report& report, const Gang& gang) {
   if (!gang.hopper) return false;
-  // full[2] of empty[2], whoever signals it.
-  const auto filled_side = [&](const Mbarrier& empty) -> const Mbarrier* {
-    std::string name = member_name(*empty.cta, empty.offset);
-    const std::size_t at = name.rfind("empty[");
-    if (at == std::string::npos) return nullptr;
-    name.replace(at, 5, "full");
-    for (const auto& barrier : gang.hopper->cta(*empty.cta).barriers) {
-      if (barrier->live && member_name(*empty.cta, barrier->offset) == name) return barrier.get();
-    }
-    return nullptr;
-  };
   const auto completed = [](const Mbarrier& barrier) { return barrier.phase - barrier.first_phase; };
   for (const Mbarrier* barrier : waited_for(gang)) {
-    const Mbarrier* const full = filled_side(*barrier);
+    const Mbarrier* const full = full_by_name(*barrier->cta, *barrier);
     if (full == nullptr || barrier->pending != barrier->count || completed(*barrier) >= completed(*full))
       continue;
     for (const Mbarrier* other : array_of(gang, *barrier)) {
-      const Mbarrier* const filled = other == barrier ? nullptr : filled_side(*other);
+      const Mbarrier* const filled = other == barrier ? nullptr : full_by_name(*other->cta, *other);
       // Stages are filled in the order of their numbers, round by round.
       if (filled == nullptr || completed(*other) == 0 || completed(*other) < completed(*filled) ||
           other->previous_events.empty() ||
           std::pair(completed(*other), last_index(*other)) <=
               std::pair(completed(*barrier) + 1, last_index(*barrier)))
         continue;
+      // Who had waited for another stage by then has released the one before it, as it should.
+      const Activity& at = other->previous_events.back().activity;
+      if (at.role != nullptr && at.stage != last_index(*other)) continue;
       report.line("first",
                   "{} has been released {} time{} and {}, which was filled before it, {} time{}: phase {} of "
                   "{} was completed by {}",
                   name_mbarrier(*other), completed(*other), completed(*other) == 1 ? "" : "s",
                   name_mbarrier(*barrier), completed(*barrier), completed(*barrier) == 1 ? "" : "s",
                   other->phase - 1, name_mbarrier(*other), ended_by(gang, other->previous_events));
-      const std::string begins = release_begins_elsewhere(gang, array_of(gang, *barrier));
       report.missing(
-          "{} arrivals at {}, which is waited for by {}: they went to {}. {}", barrier->count,
-          name_mbarrier(*barrier), waiters_text(*barrier), name_mbarrier(*other),
-          begins.empty()
-              ? "A reader must release the previous stage, which it has finished reading, and not the stage "
-                "that it is about to read (the index has already advanced, or belongs to the next stage)"
-              : begins);
+          "{} arrivals at {}, which is waited for by {}: they went to {}. A reader must release the previous "
+          "stage, which it has finished reading, and not the stage that it is about to read (the index has "
+          "already advanced, or belongs to the next stage)",
+          barrier->count, name_mbarrier(*barrier), waiters_text(*barrier), name_mbarrier(*other));
       return true;
     }
   }
