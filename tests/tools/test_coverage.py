@@ -74,6 +74,11 @@ class Coverage(unittest.TestCase):
                                            ("  if (is && more) {", 13, 17, False), ("  if constexpr (kIs) { stop(); }", 22, 33, False)):
             self.assertEqual(coverage.is_discarded(line, begin, end), expected, line)
 
+    def test_what_follows_a_return_of_some_instantiations(self):
+        lines = ["  if constexpr (kIs) return f(x);", "  if constexpr (kElse) return x;", "  if (x) return;", "  stop();"]
+        self.assertEqual([coverage.follows_return(lines, line, column) for line, column in ((2, 3), (2, 24), (3, 3), (4, 3))],
+                         [True, False, True, False])
+
     def test_the_list_excuses_a_line_of_a_step_and_nothing_that_is_reached(self):
         text = "# why\n11 12 | k.cuh | trap(); | no launch gets there\n"
         with mock.patch.object(coverage, "EXCUSES", mock.Mock(read_text=lambda encoding: text)):
