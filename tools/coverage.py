@@ -154,7 +154,8 @@ def excuses(text):
     for number, line in enumerate(text.splitlines(), 1):
         if not line.strip() or line.startswith("#"):
             continue
-        parts = [part.strip() for part in line.split(" | ")]
+        parts = [part.strip() for part in line.split(" | ", 2)]
+        parts[2:] = [part.strip() for part in parts[-1].rsplit(" | ", 1)]  # the source may have a | of its own
         if len(parts) != 4 or not re.fullmatch(r"\d\d( \d\d)*", parts[0]):
             raise UserError(f"tests/coverage.txt:{number} is not `STEPS | FILE | the line of source | the reason`.")
         found.append((parts[0].split(), *parts[1:]))

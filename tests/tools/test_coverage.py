@@ -87,6 +87,8 @@ class Coverage(unittest.TestCase):
             self.assertEqual(told, ["k.cuh:1 is always true: a();"])
             self.assertEqual(coverage.judge("12", {}, lambda file: lines), ["tests/coverage.txt: step 12 does reach k.cuh: trap();"])
             self.assertEqual(coverage.judge("13", {}, lambda file: lines), [])
+            text = "13 | k.cuh | a | b; | it never is"
+            self.assertEqual(coverage.judge("13", {("k.cuh", 1): "is always true"}, lambda file: ["a | b;"]), [])
             text = "13 | k.cuh | * | all of it"
             self.assertEqual(coverage.judge("13", {("k.cuh", 1): "is always true"}, lambda file: lines), [])
             self.assertEqual(coverage.judge("13", {}, lambda file: lines), ["tests/coverage.txt: step 13 does reach k.cuh: *"])
