@@ -105,6 +105,12 @@ def is_discarded(line, begin, end):
     return token == "{" or (re.fullmatch(r"\w+|[*&]|::", token) and re.match(r"\s*(\w|[(.\[<]|->|::|[-+*/&|^]?=(?!=))", rest)) is not None
 
 
+def follows_return(lines, begin, column):
+    """Whether what begins here is behind `if constexpr (...) return ...;`, and so only in instantiations that have not returned there. In
+    those clang counts it with what is before."""
+    return not lines[begin - 1][:column - 1].strip() and re.match(r"\s*if constexpr \(.*\) return\b.*;$", lines[begin - 2]) is not None
+
+
 def unreached(functions, counted, lines_of, text_of):
     """({(file, line): what}, how many pieces of device code there are), of an export's functions. What several instantiations of a
     template have in common counts for all of them, and what none of them has does not count."""
@@ -123,6 +129,8 @@ def unreached(functions, counted, lines_of, text_of):
         for begin, column, end, last, count, number, *_ in (region for region in function["regions"] if region[7] == CODE):
             file = function["filenames"][number]
             if begin not in lines_of(file) or (begin == end and is_discarded(text_of(file)[begin - 1], column, last)):
+                continue
+            if follows_return(text_of(file), begin, column):
                 continue
             regions[file, begin, column] += count
         for begin, column, end, last, taken, not_taken, file, *_ in function.get("branches", []):
@@ -146,7 +154,8 @@ def excuses(text):
     for number, line in enumerate(text.splitlines(), 1):
         if not line.strip() or line.startswith("#"):
             continue
-        parts = [part.strip() for part in line.split(" | ")]
+        parts = [part.strip() for part in line.split(" | ", 2)]
+        parts[2:] = [part.strip() for part in parts[-1].rsplit(" | ", 1)]  # the source may have a | of its own
         if len(parts) != 4 or not re.fullmatch(r"\d\d( \d\d)*", parts[0]):
             raise UserError(f"tests/coverage.txt:{number} is not `STEPS | FILE | the line of source | the reason`.")
         found.append((parts[0].split(), *parts[1:]))

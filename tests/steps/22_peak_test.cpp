@@ -187,6 +187,7 @@ TEST_CASE("the bare checks of some variants fetch partials, with one consumer gr
           "[emulator]") {
   if (skip_without_emulator()) return;
   std::map<int, int> cut;  // [groups]
+  int with_more_to_do = 0, in_the_middle = 0;
   for (const gemm::FittedTile& tile : kTiles) {
     const gemm::Variant& variant = variant_named(tile.name);
     for (const harness::CheckCase& one : harness::plan_brief_check(step_under_test(), variant, 1, false)) {
@@ -198,10 +199,14 @@ TEST_CASE("the bare checks of some variants fetch partials, with one consumer gr
       CHECK(busiest != std::floor(busiest));
       CHECK(one.launches == 2);
       ++cut[tile.groups];
+      with_more_to_do += tile.groups == 2 && facts.tiles() > 2 * facts.ctas ? 1 : 0;
+      in_the_middle += facts.cluster == 1 && facts.ctas > facts.tiles() ? 1 : 0;
     }
   }
   CHECK(cut[1] > 0);
   CHECK(cut[2] > 0);
+  CHECK(with_more_to_do > 0);
+  CHECK(in_the_middle > 0);
   harness::control_emulator({});
 }
 

@@ -74,6 +74,11 @@ class Coverage(unittest.TestCase):
                                            ("  if (is && more) {", 13, 17, False), ("  if constexpr (kIs) { stop(); }", 22, 33, False)):
             self.assertEqual(coverage.is_discarded(line, begin, end), expected, line)
 
+    def test_what_follows_a_return_of_some_instantiations(self):
+        lines = ["  if constexpr (kIs) return f(x);", "  if constexpr (kElse) return x;", "  if (x) return;", "  stop();"]
+        self.assertEqual([coverage.follows_return(lines, line, column) for line, column in ((2, 3), (2, 24), (3, 3), (4, 3))],
+                         [True, False, True, False])
+
     def test_the_list_excuses_a_line_of_a_step_and_nothing_that_is_reached(self):
         text = "# why\n11 12 | k.cuh | trap(); | no launch gets there\n"
         with mock.patch.object(coverage, "EXCUSES", mock.Mock(read_text=lambda encoding: text)):
@@ -82,6 +87,8 @@ class Coverage(unittest.TestCase):
             self.assertEqual(told, ["k.cuh:1 is always true: a();"])
             self.assertEqual(coverage.judge("12", {}, lambda file: lines), ["tests/coverage.txt: step 12 does reach k.cuh: trap();"])
             self.assertEqual(coverage.judge("13", {}, lambda file: lines), [])
+            text = "13 | k.cuh | a | b; | it never is"
+            self.assertEqual(coverage.judge("13", {("k.cuh", 1): "is always true"}, lambda file: ["a | b;"]), [])
             text = "13 | k.cuh | * | all of it"
             self.assertEqual(coverage.judge("13", {("k.cuh", 1): "is always true"}, lambda file: lines), [])
             self.assertEqual(coverage.judge("13", {}, lambda file: lines), ["tests/coverage.txt: step 13 does reach k.cuh: *"])

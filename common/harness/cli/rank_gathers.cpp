@@ -95,7 +95,8 @@ bool check_emulated_gathers(const std::vector<Entry>& entries, const RankOptions
   for (const GatherCase& one : cases) {
     emulated.push_back(
         {fmt::format("{}, in pieces of {} rows: {}", what_ranks_do(one.form), one.piece_rows, one.why),
-         [&one](const gemm::Variant& variant, int count) { return check_gather_case(variant, one, count); }});
+         [&one](const gemm::Variant& variant, int count) { return check_gather_case(variant, one, count); },
+         one.once});
   }
   return check_cases(emulated, entries, options);
 }

@@ -58,6 +58,7 @@ void refuse_large(const gemm::Shape& shape, int epochs);
 struct EmulatedCase {
   std::string title;
   std::function<CheckResult(const gemm::Variant& variant, int epochs)> check;
+  bool once = false;  // a large one: under one schedule, and where CTAs copy
 };
 
 /// Checks all variants in all cases under several schedules, up to the first that is wrong; returns whether

@@ -24,9 +24,13 @@ constexpr int kRowsOfGroups =
     19;                          // of tiles: more than the 16 of the largest raster group, and not two groups
 constexpr int kSharedTiles = 2;  // for kSharingCtas CTAs: ranges of 2/5 of a tile, of which the fourth
 constexpr int kSharingCtas = 5;  // begins and ends inside the second tile
-constexpr int kSmsOfParts = 8;   // for the largest cluster whose CTAs share the K of a tile
+constexpr int kSmsOfFewTiles = 6;
+constexpr int kKTilesOfFewTiles = 57;  // that six CTAs do not share evenly
+constexpr int kSmsOfStrips = 7;
+constexpr int kSmsOfParts = 8;  // for the largest cluster whose CTAs share the K of a tile
 constexpr int kFewMaskedGroups = 3;
 constexpr std::size_t kCasesOfManyGroups = 3;
+constexpr int kMostKTilesOfManyGroups = 32;
 constexpr std::size_t kRelaunchedCases = 2;  // with other counts
 constexpr int kMoreThanLanes = 35;           // k-tiles
 constexpr int kSummedTiles = 70;             // whose partials a thread does not read all at once
@@ -191,7 +195,8 @@ struct Cut {
 };
 
 /// The smallest such shape of each variant that cuts tiles at one that is quickly checked; the first variant
-/// apart.
+/// apart. Of many variants, one where every CTA has whole tiles behind the cut ones, if there is one: it adds
+/// partials while it has more to do.
 std::vector<Cut> find_cuts(const gemm::Step& step) {
   const bool is_one_of_many = step.variants.size() > kManyVariants;
   std::vector<Cut> found;
@@ -200,6 +205,7 @@ std::vector<Cut> find_cuts(const gemm::Step& step) {
     if (variant.workspace_bytes == nullptr) continue;
     Cut best{&variant, {}, 0};
     double least = kMostCutProducts;
+    bool goes_on = false;  // with whole tiles
     set_sms(kSmsOfParts);
     const gemm::Shape single = shape_of(step, variant.tile, {1, 1, 1});
     if (!is_one_of_many && check_facts(variant, single).cluster > 1) continue;  // so few SMs may hold none
@@ -209,11 +215,14 @@ std::vector<Cut> find_cuts(const gemm::Step& step) {
         for (const int k_tiles : {17, 37, 55, 83}) {
           const gemm::Shape shape = shape_of(step, variant.tile, {m, n, k_tiles});
           const double products = static_cast<double>(shape.m) * shape.n * shape.k;
-          if (products >= least) continue;
+          if (products >= (is_one_of_many && !goes_on ? kMostCutProducts : least)) continue;
           const CheckFacts facts = check_facts(variant, shape);
           if (!facts.splits || facts.tiles() <= facts.ctas) continue;
+          const bool whole_behind = is_one_of_many && facts.tiles() > 2 * facts.ctas;
+          if (whole_behind == goes_on ? products >= least : goes_on) continue;
           best = {&variant, shape, sms};
           least = products;
+          goes_on = whole_behind;
         }
       }
     }
@@ -285,7 +294,8 @@ std::string k_tiles_of(const gemm::Variant& variant, const gemm::Shape& shape) {
 }
 
 /// Gives the cases of a variant with groups some, in turn.
-void use_groups(const gemm::Step& step, const gemm::Variant& variant, std::vector<CheckCase>& cases) {
+void use_groups(const gemm::Step& step, const gemm::Variant& variant, bool brief,
+                std::vector<CheckCase>& cases) {
   if (!variant.takes_groups()) return;
   struct Use {
     int groups;
@@ -303,9 +313,12 @@ void use_groups(const gemm::Step& step, const gemm::Variant& variant, std::vecto
   many.shape.k = variant.tile.k + step.contract.k_multiple;
   if (many.schedules.size() > 2) many.schedules = {many.schedules.front(), many.schedules.back()};
   cases.insert(cases.begin() + 1, 2, many);
+  if (brief) cases[2].schedules.resize(1);
   for (std::size_t i = 0; i < cases.size(); ++i) {
     CheckCase& one = cases[i];
-    const auto& [groups, distribution, guard_rows] = kUses[i % std::size(kUses)];
+    const auto& [usual_groups, distribution, guard_rows] = kUses[i % std::size(kUses)];
+    const bool long_k = one.shape.k > kMostKTilesOfManyGroups * variant.tile.k;
+    const int groups = long_k ? std::min(usual_groups, kUses[0].groups) : usual_groups;
     if (groups == 0) continue;
     if (variant.groups == gemm::GroupForm::kMasked) {
       // Of few groups one is full, and that is a tile and a half; of many each has a few rows. Later cases
@@ -522,8 +535,15 @@ std::vector<CheckCase> plan_brief_check(const gemm::Step& step, const gemm::Vari
         case_at(variant, smallest(step), sms, quick ? one_schedule : schedules_of(seed, Depth::kAll)));
   if (gemm::is_sum(variant.epilogues.reduction))
     cases.push_back(case_at(variant, long_sum(step, variant), sms, one_schedule));
-  if (const Cut* cut = cut_of(step, variant))
+  if (const Cut* cut = cut_of(step, variant)) {
     cases.push_back(case_at(variant, cut->shape, cut->sms, one_schedule));
+    // Few tiles for many CTAs: ranges that begin inside a tile and end there.
+    set_sms(kSmsOfFewTiles);
+    const gemm::Shape few = shape_of(step, variant.tile, {3, 1, kKTilesOfFewTiles});
+    const CheckFacts facts = check_facts(variant, few);
+    if (is_one_of_many && facts.splits && facts.cluster == 1)
+      cases.push_back(case_at(variant, few, kSmsOfFewTiles, schedules));
+  }
   // The first of the largest tiles with a K so long that a model cuts tiles along it, too.
   const auto area = [](const gemm::Variant& one) { return one.tile.m * one.tile.n; };
   const auto largest =
@@ -541,8 +561,18 @@ std::vector<CheckCase> plan_brief_check(const gemm::Step& step, const gemm::Vari
       cases.push_back(case_at(variant, cut, kSms * first.cluster, one_schedule));
   }
   // A K that is too short for all CTAs of a cluster that share it.
-  if (!is_one_of_many && !first.persistent && first.cluster > 1)
+  if (!first.persistent && (first.cluster > 1 || (is_one_of_many && variant.workspace_bytes != nullptr)))
     cases.push_back(case_at(variant, shape_of(step, variant.tile, {2, 1, 1}), sms, one_schedule));
+  // CTAs that meet, and have counters for it: where no cluster divides the SMs, their tiles may go in strips.
+  if (is_one_of_many && first.persistent && first.workspace && !first.splits) {
+    for (const Tiles& of_strips : {Tiles{5, 9, 1}, Tiles{4, 4, 1}})
+      cases.push_back(case_at(variant, barely(step, variant.tile, of_strips), kSmsOfStrips, one_schedule));
+  }
+  // More tiles than a raster group has rows, where the first variant has no such grid.
+  set_sms(sms);
+  if (first.persistent &&
+      !check_facts(step.variants.front(), barely(step, variant.tile, {3, 3, 2})).persistent)
+    cases.push_back(case_at(variant, shape_of(step, variant.tile, {2, kRowsOfGroups, 1}), sms, one_schedule));
   // A tile with one k-tile more than CTAs that share it: the first has two, the others one each, and some of
   // these lie between the k at which all would begin.
   if (!is_one_of_many && first.persistent && first.cluster == 1 && variant.workspace_bytes != nullptr) {
@@ -552,7 +582,7 @@ std::vector<CheckCase> plan_brief_check(const gemm::Step& step, const gemm::Vari
   }
   for (CheckCase& one : cases) one.shape = fitting_shape(variant, one.shape);
   use_epilogues(variant, cases);
-  use_groups(step, variant, cases);
+  use_groups(step, variant, true, cases);
   use_inputs(variant, true, is_one_of_many && !gemm::is_sum(variant.epilogues.reduction), cases);
   return cases;
 }
@@ -602,7 +632,8 @@ std::vector<CheckCase> plan_check(const gemm::Step& step, const gemm::Variant& v
     for (const gemm::Shape& shared_parts : find_shared_parts(step, variant))
       add(shared_parts, kSmsOfParts, Depth::kTwo);
   }
-  if (facts.persistent) add(shape_of(step, variant.tile, {kRowsOfGroups, 2, 1}), sms, Depth::kOne);
+  if (facts.persistent || facts.cluster > 1)
+    add(shape_of(step, variant.tile, {kRowsOfGroups, 2, 1}), sms, Depth::kOne);
   add(shape_of(step, variant.tile, {3, 3, 1}), facts.persistent ? std::max(kSms, two_clusters) : sms,
       Depth::kAll);
 
@@ -667,7 +698,7 @@ std::vector<CheckCase> plan_check(const gemm::Step& step, const gemm::Variant& v
   for (CheckCase& one : cases) {
     if (one.shape == filled) one.aux_pitch = 0;
   }
-  use_groups(step, variant, cases);
+  use_groups(step, variant, false, cases);
   use_inputs(variant, false, false, cases);
   return cases;
 }

@@ -80,13 +80,13 @@ CheckFacts check_facts(const gemm::Variant& variant, const gemm::Shape& shape);
 /// The first case has more than 2 * stages k-tiles, the last of them incomplete; an odd number of tiles in
 /// each direction, so that clusters are whole and cut, with incomplete tiles at both edges; at least two
 /// tiles for each CTA where the grid is persistent, more tiles than SMs elsewhere; whole and split tiles
-/// where tiles are split. The others have one k-tile; where the grid is persistent, more rows of tiles than a
-/// raster group, so that the last group is lower; and, where tiles are split, fewer tiles than CTAs and tiles
-/// that three CTAs share, so that a CTA's range begins inside a tile and ends there. What is left is what the
-/// first case has not: whole tiles, an even number of k-tiles, no more k-tiles than stages, one more, a
-/// single tile, rows that are no whole vectors, and rows of whole ones that end inside a tile, the smallest
-/// K, tiles that are barely begun. Where the grid is persistent and there is no workspace, two more have
-/// tiles whose first row, or column, is a number that 16 bits do not hold.
+/// where tiles are split. The others have one k-tile; where the grid is persistent, or has clusters, more
+/// rows of tiles than a raster group, so that the last group is lower; and, where tiles are split, fewer
+/// tiles than CTAs and tiles that three CTAs share, so that a CTA's range begins inside a tile and ends
+/// there. What is left is what the first case has not: whole tiles, an even number of k-tiles, no more
+/// k-tiles than stages, one more, a single tile, rows that are no whole vectors, and rows of whole ones that
+/// end inside a tile, the smallest K, tiles that are barely begun. Where the grid is persistent and there is
+/// no workspace, two more have tiles whose first row, or column, is a number that 16 bits do not hold.
 ///
 /// A variant with a source gets the epilogues in turn: C with beta = 1, beta = 0 with a C that must not be
 /// read, other factors with rows of C that lie farther apart than those of D, and D in place of C. Of an
@@ -110,7 +110,9 @@ std::vector<CheckCase> plan_check(const gemm::Step& step, const gemm::Variant& v
 /// has one k-tile. A persistent variant with a workspace has a case whose work CTAs share evenly, and one,
 /// the smallest there is, in which it cuts tiles along K beside whole ones; one whose clusters cut K has a
 /// single tile, of which they get unequal parts, two tiles in one cluster, and a K too short for all of a
-/// cluster; the largest tile of a step that cuts tiles along K has one with a long K.
+/// cluster; the largest tile of a step that cuts tiles along K has one with a long K. Of many variants some
+/// cut tiles: then every CTA has whole ones behind them, or CTAs outnumber the tiles; and where CTAs meet,
+/// tiles go in strips.
 std::vector<CheckCase> plan_brief_check(const gemm::Step& step, const gemm::Variant& variant,
                                         std::uint64_t seed, bool quick);
 

@@ -121,13 +121,14 @@ TEST_CASE("its check plan: where tiles are split, the range of a later CTA begin
   if (step_under_test().name == "18_stream_k") CHECK(found == 4);
 }
 
-TEST_CASE("its check plan: a persistent grid meets a raster group that is lower than the others",
+TEST_CASE("its check plan: persistent grids, and those of clusters, meet a raster group that is lower",
           "[emulator]") {
   constexpr int kGroup = 16;  // rows of tiles of the largest raster group of any step
   for_each_variant(false, [](const auto& step, const auto& variant, const auto& cases) {
     INFO(step.name << " " << variant.name);
-    const bool persistent = facts_of(variant, cases.front()).persistent;
-    CHECK(persistent == std::any_of(cases.begin(), cases.end(), [&](const CheckCase& one) {
+    const CheckFacts first = facts_of(variant, cases.front());
+    const bool grouped = first.persistent || first.cluster > 1;
+    CHECK(grouped == std::any_of(cases.begin(), cases.end(), [&](const CheckCase& one) {
             const CheckFacts facts = facts_of(variant, one);
             return (facts.tiles_n > 1 || gemm::needs_whole_rows(variant)) && facts.tiles_m > kGroup &&
                    facts.tiles_m % kGroup != 0;

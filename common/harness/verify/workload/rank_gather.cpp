@@ -189,10 +189,13 @@ RankGatherForm small_form(int ranks, int tiles_of_rank, int columns, int k) {
 
 std::vector<GatherCase> gather_cases() {
   constexpr int kRows = gemm::kGatherRows;
+  constexpr int kTilesOfGroups = 17;
   return {
       {small_form(2, 2, kTwoColumns, 136), kRows, 1, "two pieces, a ring that wraps, tiles that hang over D"},
       {small_form(2, 3, kOneColumn, 64), 2 * kRows, 2, "pieces of two tiles and of one, two CTAs that copy"},
-      {small_form(3, 1, kOneColumn, 64), kRows, 1, "three ranks in a circle"}};
+      {small_form(3, 1, kOneColumn, 64), kRows, 1, "three ranks in a circle"},
+      {small_form(2, kTilesOfGroups, kOneColumn, 64), kTilesOfGroups * kRows, 2,
+       "one large piece, a CTA with none to copy, more tiles than a raster group has", true}};
 }
 
 GatherCase gather_case(const gemm::Shape& shape) {

@@ -69,6 +69,7 @@ struct GatherCase {
   int piece_rows = gemm::kGatherRows;
   int ctas = 1;
   std::string why{};
+  bool once = false;  // a large one for CTAs that copy, which a check runs under one schedule
 };
 
 /// What exercises every line: rings that wrap, several pieces, tiles that hang over D, more than two ranks.
