@@ -547,9 +547,11 @@ void check_operand_order(const OperandUse& use, const OperandWriter& writer, std
   {
     const bool agent = is_agent(writer.stamp);
     if (!knows(thread, writer.stamp)) {
+      const bool relaxed = agent && engine.thread(thread).tensor.covers(writer.stamp);
       Report report = operand_report(
           use, descriptor, bits, writer,
-          agent ? name + " reads bytes that a load brought, and one of its threads has not waited for it"
+          agent ? name + " reads bytes that a load brought, and one of its threads has not " +
+                      (relaxed ? "acquired it" : "waited for it")
                 : "nothing orders a write of shared memory and the " + name + " that reads it");
       report.line("thread", "{} is not ordered after that", name_thread(thread));
       const bool of_pair = agent && (stamp_cta(writer.stamp) & (kAgentKey - 1)) != use.cta->key;
@@ -565,9 +567,13 @@ void check_operand_order(const OperandUse& use, const OperandWriter& writer, std
         const LoadRecord* load = engine.copies.record(*use.cta, writer.offset / kUnit);
         if (load) {
           report.line("load", describe_load(engine.gang.grid, *load));
-          explain_missing_wait(report, thread, *load->barrier, load->phase);
+          if (!relaxed) explain_missing_wait(report, thread, *load->barrier, load->phase);
         }
       }
+      if (relaxed)
+        report.missing(
+            "acquire in the wait for the load: it saw the phase complete, but a relaxed wait orders no later "
+            "access");
       if (!agent) {
         report.missing("a barrier between the write at {} and the {}",
                        Where::from_packed(writer.where & ~kAtomicBit).text(), name);
@@ -591,13 +597,19 @@ void check_operand_order(const OperandUse& use, const OperandWriter& writer, std
     }
     if (!course_rule_on(CourseRule::kProxyFenceByWriter) && fenced_on_the_way(thread, writer.stamp, true))
       return;
+    const CpAsyncEngine* const copies = use.cta->gang->cp_async;
+    const bool copied =
+        copies != nullptr && copies->has_written(*use.cta, use.cta->dynamic_window.begin + writer.offset);
     Report report = operand_report(use, descriptor, bits, writer,
-                                   name + " reads bytes that ordinary stores wrote, without a proxy fence");
+                                   name + " reads bytes that " + (copied ? "cp.async" : "ordinary stores") +
+                                       " wrote, without a proxy fence");
     report.line("fence", writer.fence != 0
                              ? fmt::format("the writer has executed one, but nothing orders it before {}",
                                            name_thread(thread))
-                             : std::string("the writer has executed none since"));
+                             : std::string("the writer has executed none since") +
+                                   (copied ? " cp.async.wait_group said that the copy is complete" : ""));
     report.missing(writer.fence != 0 ? "a barrier after the fence, before the " + name
+                   : copied          ? "fence.proxy.async after cp.async.wait_group, before the barrier"
                                      : "fence.proxy.async after the write, before the barrier");
     report.rule(
         "each thread that wrote must execute fence.proxy.async, and only then the barrier that leads to " +

@@ -243,7 +243,12 @@ std::string first_factor(const std::string& product) {
     const std::size_t behind = behind_closing(product, 0);
     return product.substr(1, behind - 2);
   }
-  return product.substr(0, product.find(" *"));
+  int depth = 0;  // of parentheses
+  for (std::size_t i = 0; i + 1 < product.size(); ++i) {
+    depth += product[i] == '(' ? 1 : product[i] == ')' ? -1 : 0;
+    if (depth == 0 && product.compare(i, 2, " *") == 0) return product.substr(0, i);
+  }
+  return product;
 }
 
 void check_offsets(const void* kernel) {
@@ -260,9 +265,10 @@ void check_offsets(const void* kernel) {
                 .line("offset", "{}, of {}", finding.offset.expression, finding.offset.pointer)
                 .missing("offset(row, column, columns), or static_cast<std::int64_t>({}) as the first factor",
                          first_factor(finding.offset.product))
-                .rule("the offset of an element must be computed in 64 bits: 65536 x 65536 elements, a legal "
-                      "shape, do not fit in an int",
-                      "C++ standard: overflow of a signed integer is undefined")
+                .rule(
+                    "the offset of an element must be computed in 64 bits: 65536 x 65536 elements, a legal "
+                    "shape, do not fit in an int",
+                    "C++ standard: overflow of a signed integer is undefined, and an unsigned product wraps")
                 .line("found",
                       "in the source, because no check runs a shape that large; --allow {} switches this "
                       "inspection off (docs/emulator/stricter-rules.md)",

@@ -49,7 +49,7 @@ struct SubtileLoader {
     for (int index = tiles.first; index < tiles.count(); index += tiles.step) {
       const TilePosition corner = tiles.corner(index);
       for (int i = 0; i < kSubtiles; ++i) {
-        shared.producer_acquire(fill, i);
+        shared.producer_acquire(fill, i / kReaders);
         const int of_reader = i / kReaders;
         shared.load(fill, map, reads, corner.m + i % kReaders * T::kWarpgroupM + of_reader / kAcross * 64,
                     corner.n + of_reader % kAcross * 64);

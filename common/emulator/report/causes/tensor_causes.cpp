@@ -50,8 +50,9 @@ std::string several_lanes(const std::vector<Mbarrier::Event>& events) {
         stamp_thread(event.stamp) % kWarpSize);
   }
   for (auto& [warp, of_warp] : lanes) {
-    if (of_warp.size() < 2) continue;
     std::sort(of_warp.begin(), of_warp.end());
+    of_warp.erase(std::unique(of_warp.begin(), of_warp.end()), of_warp.end());
+    if (of_warp.size() < 2) continue;
     return fmt::format("{} of warp {}", ranges("lane", of_warp), warp & 0xffffffffu);
   }
   return {};
