@@ -1080,6 +1080,8 @@ void check_global(const void* pointer, unsigned bytes, Access access, Where wher
   Thread& thread = context.thread != nullptr ? *context.thread : this_thread(kWhat, where);
   const auto address = reinterpret_cast<std::uintptr_t>(pointer);
   Buffer* buffer = find_buffer(address);
+  if (!buffer) [[unlikely]]
+    buffer = adopt_variable(address);
   const bool inside = buffer && address >= buffer->begin && buffer->bytes >= bytes &&
                       address - buffer->begin <= buffer->bytes - bytes &&
                       std::none_of(buffer->holes.begin(), buffer->holes.end(), [&](const auto& hole) {

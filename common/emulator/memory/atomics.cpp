@@ -44,15 +44,18 @@ struct FlagWord {
     Stamp stamp = 0;
     Where where;
     const char* what = "";
-    bool system = false;   // its scope
-    VectorClock released;  // to other ranks
-    Where latest_fence;    // of its thread, wider than a CTA
-    bool repeats = false;  // the value that was there
-    bool old = false;      // and that is from before the launch
-    Stamp first = 0;       // or was stored by this thread
-    VectorClock device;    // what it released
-    VectorClock knew;      // its thread, beyond that
-    Where fence;           // before it, of the same thread
+    bool system = false;       // its scope
+    VectorClock released;      // to other ranks
+    Where latest_fence;        // of its thread, wider than a CTA
+    bool repeats = false;      // the value that was there
+    bool old = false;          // and that is from before the launch
+    Stamp first = 0;           // or was stored by this thread
+    VectorClock device;        // what it released
+    VectorClock knew;          // its thread, beyond that
+    Where fence;               // before it, of the same thread
+    std::uint64_t number = 0;  // among the loads
+    bool sets = false;         // no matter what was there
+    bool adds = false;         // to what was there
   };
   struct Load {
     Stamp stamp = 0;
@@ -61,9 +64,10 @@ struct FlagWord {
     bool system = false;  // its scope
     std::uint64_t number = 0;
     std::uint64_t value = 0;
-    bool old = false;      // the value is from before the launch
-    Stamp from = 0;        // who had stored it
-    bool updates = false;  // by a read-modify-write
+    bool old = false;          // the value is from before the launch
+    Stamp from = 0;            // who had stored it
+    bool updates = false;      // by a read-modify-write
+    std::uint64_t looked = 0;  // the thread's latest `number` with a result: a red has none
   };
   /// What the threads of one CTA have done to the word.
   struct Changes {
@@ -87,6 +91,7 @@ struct FlagWord {
   bool shared = false;
   std::uint64_t at_first = 0;  // what this launch found
   std::uint64_t found = 0;     // by the access in progress
+  std::uint64_t looked = 0;    // Load::looked of its thread, before it
   bool updates = false;        // it reads, modifies and writes
   std::vector<Changes> changes;
   /// Updates that left the value as it was: the latest of each CTA.
@@ -126,6 +131,8 @@ Access access_of(AtomicKind kind) {
   return kind == AtomicKind::kStore ? Access::kAtomicStore : Access::kAtomic;
 }
 
+constexpr const char* kAdditions[] = {"add", "Add", "sub", "Sub", "inc", "Inc", "dec", "Dec"};
+
 constexpr std::size_t kShards = 64;
 Shard* all_shards() {
   static Shard* shards = new Shard[kShards];
@@ -144,6 +151,12 @@ Entry& entry_of(std::vector<Entry>& entries, Stamp stamp) {
   }
   if (entries.size() == kKept) entries.erase(entries.begin());
   return entries.emplace_back();
+}
+
+/// Whether the update adds: a store before it leaves another value than one after it.
+bool is_addition(std::string_view what) {
+  return std::any_of(std::begin(kAdditions), std::end(kAdditions),
+                     [&](const char* name) { return what.find(name) != std::string_view::npos; });
 }
 
 std::atomic<std::uint64_t> loads_so_far{0};
@@ -233,6 +246,68 @@ std::string changes_text(const FlagWord& flag, const Gang& gang) {
     list += fmt::format("; CTA {} has returned and never added to it", text(cta->id));
   }
   return list;
+}
+
+/// A store and an addition by another thread, which nothing orders: what the word then holds depends on which
+/// of them comes last. A load that has seen the one orders it before what is behind the load. The first such
+/// pair of a launch is kept until the launch ends: what hangs or races because of it says more.
+struct UnorderedReset {
+  std::mutex mutex;
+  std::uint64_t launch = 0;
+  std::string report;
+};
+UnorderedReset& unordered_reset() {
+  static UnorderedReset& instance = *new UnorderedReset;
+  return instance;
+}
+
+void check_reset(const FlagWord& flag) {
+  const Thread& thread = running_thread();
+  if (flag.shared || flag.rank >= 0 || !course_rule_on(CourseRule::kResetOrder)) return;
+  const auto knows = [&](Stamp stamp) {
+    return same_cta_before(stamp, context) || thread.clock.covers(stamp);
+  };
+  const auto is_of_thread = [&](Stamp stamp) { return stamp >> 32 == thread.stamp() >> 32; };
+  const auto find = [&](const auto& matches) {
+    return std::find_if(flag.stores.begin(), flag.stores.end(), matches);
+  };
+  const auto mine = find([&](const FlagWord::Store& store) { return is_of_thread(store.stamp); });
+  const auto is_ordered = [&](const FlagWord::Store& other) {
+    return knows(other.stamp) || flag.looked > other.number ||
+           std::any_of(flag.loads.begin(), flag.loads.end(), [&](const FlagWord::Load& load) {
+             return load.looked > other.number && !is_of_thread(load.stamp) && knows(load.stamp);
+           });
+  };
+  const auto other = find([&](const FlagWord::Store& store) {
+    return !is_of_thread(store.stamp) && (mine->sets ? store.adds : mine->adds && store.sets) &&
+           !is_ordered(store);
+  });
+  if (other == flag.stores.end()) return;
+  const FlagWord::Store& addition = mine->sets ? *other : *mine;
+  const FlagWord::Store& store = mine->sets ? *mine : *other;
+  const Grid& grid = thread.cta->gang->grid;
+  UnorderedReset& first = unordered_reset();
+  const std::lock_guard lock(first.mutex);
+  if (first.launch == grid.launch) return;
+  first.launch = grid.launch;
+  first.report =
+      Report("nothing orders a store to a word and an addition to it by another thread")
+          .line("bytes", "{} ({} bytes)", name_address(reinterpret_cast<std::uintptr_t>(flag.address)),
+                flag.bytes)
+          .line("store", "{} at {} by {}", store.what, store.where.text(), name_thread(grid, store.stamp))
+          .line("addition", "{} at {} by {}", addition.what, addition.where.text(),
+                name_thread(grid, addition.stamp))
+          .line("result",
+                "if the addition comes last, what it adds is still there after the store, and a counter that "
+                "the store sets back for the next launch is wrong when that launch begins")
+          .missing(
+              "an order: the addition at {} must come before a release of its thread (the atomic that counts "
+              "those that are done, for example), and the thread that stores must acquire it before {}",
+              addition.where.text(), store.where.text())
+          .rule("writes to one word that causality order does not order may come in either order",
+                "PTX ISA, \"Memory Consistency Model: Coherence Order\"")
+          .course_rule(CourseRule::kResetOrder)
+          .str();
 }
 
 }  // namespace
@@ -402,6 +477,47 @@ std::string counters_left_over() {
   return text + ". No thread has reset " + (words.size() == 1 ? "it" : "them") + " to 0 for the next launch";
 }
 
+std::string store_without_order(std::uint64_t launch) {
+  UnorderedReset& first = unordered_reset();
+  const std::lock_guard lock(first.mutex);
+  return first.launch == launch ? first.report : "";
+}
+
+std::string words_not_set_back() {
+  constexpr std::size_t kShown = 4;
+  const auto latest =
+      std::max_element(all_shards(), all_shards() + kShards, [](const auto& a, const auto& b) {
+        return a.launch < b.launch;
+      })->launch;
+  std::map<std::uintptr_t, std::string> words;
+  for (std::size_t i = 0; i < kShards; ++i) {
+    Shard& shard = all_shards()[i];
+    const std::lock_guard lock(shard.mutex);
+    if (shard.launch != latest) continue;
+    for (const auto& [key, flag] : shard.flags) {
+      const Buffer* const buffer = find_buffer(key);
+      if (buffer == nullptr || buffer->name != "workspace" || flag.changes.empty()) continue;
+      const std::uint64_t value = word_at(flag.address, flag.bytes);
+      if (value == 0) continue;
+      words[key] = fmt::format("{} was {} when the launch began and is {} behind it, since {}",
+                               name_address(key), flag.at_first, value, flag.writer.where.text());
+    }
+  }
+  if (words.empty()) return {};
+  Report report("a launch leaves words of its workspace that are not 0");
+  std::size_t shown = 0;
+  for (const auto& [key, word] : words) {
+    if (shown++ < kShown) report.line("word", word);
+  }
+  if (words.size() > kShown) report.line("and", "{} more words", words.size() - kShown);
+  report.missing(
+      "a store of 0 by the last CTA that uses the word, behind all that is added to it: in the next launch, "
+      "waits for this word end too early or never");
+  report.rule("flags and counters in a workspace are 0 between launches: it is zeroed only once",
+              "this course, docs/verification.md");
+  return report.str();
+}
+
 std::string written_neighbours(const void* address, const Thread& thread) {
   constexpr std::size_t kShown = 3;
   const Grid& grid = thread.cta->gang->grid;
@@ -523,6 +639,7 @@ AtomicAccess::AtomicAccess(const void* address, unsigned bytes, const char* what
     if (!explore::is_choosing()) thread.cta->gang->yield();  // any thread may come first
     if (explore::is_on()) explore_word(address, bytes, what, where, kind);
     const auto value = reinterpret_cast<std::uintptr_t>(address);
+    if (is_program_data(value)) adopt_variable(value);
     if (is_shared(address)) {
       if (context.counters) count_shared(address, bytes, Access::kAtomic, where);
       check_shared(address, bytes, access_of(kind), where);
@@ -571,6 +688,10 @@ AtomicAccess::AtomicAccess(const void* address, unsigned bytes, const char* what
     where_ = where;
     check_scope(what, kind);
     if (rank >= 0) check_ranks(what, kind);
+    const auto looked = std::find_if(flag.loads.begin(), flag.loads.end(), [&](const FlagWord::Load& load) {
+      return load.stamp >> 32 == thread.stamp() >> 32;
+    });
+    flag.looked = looked == flag.loads.end() ? 0 : looked->looked;
     flag.found = word_at(address, bytes);
     flag.updates = kind == AtomicKind::kUpdate;
     if (kind != AtomicKind::kStore) {
@@ -599,6 +720,7 @@ AtomicAccess::AtomicAccess(const void* address, unsigned bytes, const char* what
               .what = what,
               .system = thread.system_atomics,
               .number = ++loads_so_far};
+      load.looked = load.number;
     } else {
       FlagWord::Store& store = entry_of(flag.stores, thread.stamp());
       store = {.stamp = thread.stamp(),
@@ -606,7 +728,9 @@ AtomicAccess::AtomicAccess(const void* address, unsigned bytes, const char* what
                .what = what,
                .system = thread.system_atomics,
                .latest_fence = Where::from_packed(thread.fence_where),
-               .device = thread.fenced_device};
+               .device = thread.fenced_device,
+               .number = ++loads_so_far,
+               .sets = kind == AtomicKind::kStore};
       store.device.unshare();
       if (rank >= 0) {
         store.released = thread.fenced_system;
@@ -629,6 +753,7 @@ AtomicAccess::AtomicAccess(const void* address, unsigned bytes, const char* what
                 .old = !flag.changed,
                 .from = flag.writer.writer,
                 .updates = true};
+        load.looked = std::string_view(what).starts_with("red") ? flag.looked : load.number;
       }
     }
     if (kind == AtomicKind::kStore) return;
@@ -777,6 +902,11 @@ void AtomicAccess::changed() {
   // The latest CTA last.
   std::rotate(changes, std::next(changes), flag_->changes.end());
   ++running_thread().cta->gang->progress;
+  if (flag_->updates) {
+    FlagWord::Store& store = entry_of(flag_->stores, running_thread().stamp());
+    store.adds = is_addition(store.what);
+  }
+  check_reset(*flag_);
 }
 
 void AtomicAccess::repeated(std::uint64_t value) {
@@ -789,6 +919,7 @@ void AtomicAccess::repeated(std::uint64_t value) {
   store.old = !flag_->changed;
   store.first = flag_->writer.writer;
   flag_->writer = {running_thread().stamp(), where_};
+  check_reset(*flag_);
 }
 
 void AtomicAccess::saw(std::uint64_t value) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <deque>
 #include <limits>
@@ -248,7 +249,23 @@ std::int64_t device_bytes_free() {
 
 namespace {
 
-std::vector<Buffer*> program_buffers;  // they live as long as the program
+/// They live as long as the program. Threads look through them while others add to them.
+class ProgramBuffers {
+ public:
+  void add(Buffer* buffer) {
+    const std::size_t count = count_.load(std::memory_order_relaxed);
+    if (count == all_.size()) throw harness::Error("kernels use too many variables of the program");
+    all_[count] = buffer;
+    count_.store(count + 1, std::memory_order_release);
+  }
+  Buffer* const* begin() const { return all_.data(); }
+  Buffer* const* end() const { return all_.data() + count_.load(std::memory_order_acquire); }
+
+ private:
+  std::array<Buffer*, 256> all_{};
+  std::atomic<std::size_t> count_{0};
+};
+ProgramBuffers program_buffers;
 
 }  // namespace
 
@@ -259,7 +276,17 @@ void adopt_program_buffer(std::uintptr_t begin, std::size_t bytes) {
   buffer->name = "the program's variables";
   buffer->written = std::vector<std::atomic<std::uint8_t>>((bytes + 7) / 8);
   buffer->mark_written(begin, bytes);
-  program_buffers.push_back(buffer);
+  program_buffers.add(buffer);
+}
+
+Buffer* adopt_variable(std::uintptr_t address) {
+  static std::mutex mutex;
+  const std::lock_guard lock(mutex);
+  if (Buffer* const known = find_buffer(address)) return known;
+  const StaticSymbol variable = find_variable(address);
+  if (variable.bytes == 0) return nullptr;
+  adopt_program_buffer(variable.begin, variable.bytes);
+  return find_buffer(address);
 }
 
 Buffer* find_buffer(std::uintptr_t address) {

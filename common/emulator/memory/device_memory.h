@@ -81,6 +81,10 @@ std::string name_address(std::uintptr_t address);
 /// Variables of the program that kernels use are one more buffer, which has been written.
 void adopt_program_buffer(std::uintptr_t begin, std::size_t bytes);
 
+/// A __device__ variable of a step becomes such a buffer when a kernel first touches it through a wrapper:
+/// the buffer, or nullptr where no variable lies.
+Buffer* adopt_variable(std::uintptr_t address);
+
 /// What a kernel has allocated with malloc or new: threads of every CTA may touch it, and nothing is checked.
 void note_kernel_heap(const void* memory, std::size_t bytes);
 void forget_kernel_heap(const void* memory);

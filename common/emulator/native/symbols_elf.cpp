@@ -89,8 +89,8 @@ std::string demangled(const std::string& mangled) {
   return name;
 }
 
-/// Variables of the language and of the libraries are thread-local, too.
-bool may_be_shared(const std::string& name) {
+/// Whether it can be a kernel's own: the language and the libraries have variables, too.
+bool is_of_kernel(const std::string& name) {
   for (const char* other : {"emulator::", "emulator_", "harness::", "std::", "guard variable",
                             "Catch::", "fmt::", "nlohmann::", "boost::", "__tls_guard"}) {
     if (name.rfind(other, 0) == 0) return false;
@@ -117,7 +117,7 @@ const std::vector<Symbol>& symbols() {
       const std::string name = demangled(variable.name);
       const std::size_t colons = name.rfind("::");
       variable.name = colons == std::string::npos ? name : name.substr(colons + 2);
-      variable.may_be_shared = may_be_shared(name);
+      variable.may_be_shared = is_of_kernel(name);
     }
     return variables;
   }();
@@ -191,6 +191,24 @@ std::uintptr_t load_address() {
   return base;
 }
 
+bool is_program_data(std::uintptr_t address) {
+  static const ThreadBlock data = [] {
+    ThreadBlock block;
+    dl_iterate_phdr(
+        [](dl_phdr_info* info, std::size_t, void* to) {
+          for (int i = 0; i < info->dlpi_phnum; ++i) {
+            const ElfW(Phdr)& segment = info->dlpi_phdr[i];
+            if (segment.p_type == PT_LOAD && (segment.p_flags & PF_W) != 0)
+              *static_cast<ThreadBlock*>(to) = {info->dlpi_addr + segment.p_vaddr, segment.p_memsz};
+          }
+          return 1;  // the first module is the program
+        },
+        &block);
+    return block;
+  }();
+  return address - data.begin < data.bytes;
+}
+
 std::string name_function(const void* function) {
   static std::mutex mutex;
   static std::map<const void*, std::string> known;
@@ -210,6 +228,17 @@ std::string name_variable(std::uintptr_t address) {
   std::string found = fmt::format("{:#x}", address);
   SymbolTable().each(STT_OBJECT, [&](std::uint64_t offset, std::uint64_t bytes, const char* name) {
     if (wanted - offset < bytes) found = fmt::format("{} + {}", demangled(name), wanted - offset);
+  });
+  return found;
+}
+
+StaticSymbol find_variable(std::uintptr_t address) {
+  const std::uint64_t wanted = address - load_address();
+  StaticSymbol found;
+  SymbolTable().each(STT_OBJECT, [&](std::uint64_t offset, std::uint64_t bytes, const char* name) {
+    if (wanted - offset >= bytes) return;
+    const std::string demangled_name = demangled(name);
+    if (is_of_kernel(demangled_name)) found = {demangled_name, address - (wanted - offset), bytes};
   });
   return found;
 }

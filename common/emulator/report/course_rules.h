@@ -32,6 +32,7 @@ enum class CourseRule : std::uint8_t {
   kBarrierDivergence,
   kReleaseForWarp,
   kTensorMemoryAddress,
+  kResetOrder,
 };
 
 struct CourseRuleEntry {
@@ -130,6 +131,10 @@ inline constexpr std::array kCourseRules{
         "the lane in the address of a tcgen05.ld or tcgen05.st must be the first of the warp's own, "
         "and no kernel may rely on the column where an allocation begins",
         "docs/emulator/stricter-rules.md", true},
+    CourseRuleEntry{CourseRule::kResetOrder, "reset-order",
+                    "a store to a word in global memory and an addition to it by another thread must be "
+                    "ordered",
+                    "docs/emulator/stricter-rules.md", true},
 };
 
 constexpr const CourseRuleEntry& entry_of(CourseRule rule) {

@@ -39,6 +39,11 @@ enum class SymbolSearch : std::uint8_t {
 };
 SymbolSearch find_static_symbol(std::uintptr_t address, StaticSymbol& found);
 
+/// The variable of a kernel's program that is no thread-local one and contains the address, with its whole
+/// name; no bytes: none does.
+StaticSymbol find_variable(std::uintptr_t address);
+/// Whether such variables can lie there at all.
+bool is_program_data(std::uintptr_t address);
 /// "histogram + 8" of a variable of the program that is no thread-local one, or the bare address.
 std::string name_variable(std::uintptr_t address);
 

@@ -41,6 +41,14 @@ ThreadBlock thread_block_around(std::uintptr_t) {
 std::string name_function(const void*) {
   return {};
 }
+StaticSymbol find_variable(std::uintptr_t) {
+  return {};
+}
+
+bool is_program_data(std::uintptr_t) {
+  return false;
+}
+
 std::string name_variable(std::uintptr_t address) {
   return fmt::format("{:#x}", address);
 }

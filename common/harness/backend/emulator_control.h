@@ -33,6 +33,10 @@ void control_emulator(const EmulatorControl& control);
 void begin_streams_at_once();
 void end_streams_at_once();
 
+/// Throws EmulatorReport if the latest launch has left flags or counters in a workspace that are not 0. Does
+/// nothing in a GPU build.
+void check_workspaces();
+
 /// A rule of the emulator that is this course's own: stricter than the PTX ISA, so that it can be switched.
 struct CourseRule {
   std::string name;

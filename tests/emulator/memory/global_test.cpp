@@ -1,6 +1,7 @@
 // Global memory: bounds, alignment, initialisation, races between CTAs.
 #include "emulator/emulator_test.h"
 #include "harness/backend/device_reference.h"
+#include "harness/backend/emulator_control.h"
 
 namespace global_test {
 
@@ -16,6 +17,15 @@ __global__ void write_at(int* data, int index) {
 }
 __global__ void read_vector(const int* data, int index, int4* result) {
   ptx::st_global(result, ptx::ld_global(reinterpret_cast<const int4*>(data + index)));
+}
+
+__device__ int counter_of_the_module;
+__device__ int words_of_the_module[40];
+
+/// By an atomic first of all, or by a store.
+__global__ void uses_module(bool counts, int stride) {
+  if (counts) atomicAdd(&counter_of_the_module, 1);
+  ptx::st_global(words_of_the_module + static_cast<int>(blockIdx.x) * stride, 7);
 }
 
 __global__ void all_write(int* data, int stride) {
@@ -242,6 +252,22 @@ TEST_CASE("ld.global.L1::no_allocate: bounds, alignment, the value, and a race w
   CHECK_BREAKS("global-out-of-bounds", run(reads_past_l1, one_cta(64), data.get() + 1, result.get(), false));
   auto* const odd = reinterpret_cast<uint4*>(reinterpret_cast<char*>(data.get()) + 8);
   CHECK_BREAKS("global-misaligned", run(reads_past_l1, one_cta(32), odd, result.get(), false));
+}
+
+TEST_CASE("__device__ variables are global memory, with their names, and streams have them in common") {
+  const ptx::LaunchShape two{.grid = {2}, .block = {1}};
+  CHECK_PASSES(run(uses_module, two, true, 8));
+  CHECK(counter_of_the_module >= 2);
+  check_report(run(uses_module, two, true, 0), "global-race", {"words_of_the_module + 0"});
+  static char streams[2];
+  harness::begin_streams_at_once();
+  const auto launch = [&](char& stream) {
+    ptx::launch(uses_module, two, reinterpret_cast<ptx::Stream>(&stream), false, 8);
+  };
+  CHECK_NOTHROW(launch(streams[0]));
+  CHECK_NOTHROW(launch(streams[0]));
+  CHECK_THROWS_WITH(launch(streams[1]), has_text("words_of_the_module + 0"));
+  harness::end_streams_at_once();
 }
 
 TEST_CASE("a raw write beside a buffer is found when the launch ends") {

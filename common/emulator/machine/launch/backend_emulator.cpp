@@ -145,6 +145,11 @@ void control_emulator(const EmulatorControl& control) {
   emulator::set_options(options);
 }
 
+void check_workspaces() {
+  const std::string report = emulator::words_not_set_back();
+  if (!report.empty()) throw EmulatorReport("workspace-left", "workspace-left: " + report);
+}
+
 void begin_streams_at_once() {
   emulator::begin_streams_at_once();
 }

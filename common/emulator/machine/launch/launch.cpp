@@ -21,6 +21,7 @@
 #include "emulator/machine/ranks.h"
 #include "emulator/machine/watchdog.h"
 #include "emulator/memory/faults.h"
+#include "emulator/report/causes/flags.h"
 #include "emulator/report/causes/tile_owners.h"
 #include "emulator/report/counters.h"
 #include "emulator/report/course_rules.h"
@@ -450,6 +451,8 @@ void run_grid(const gemm::ptx::LaunchShape& shape, gemm::ptx::Stream stream,
   if (exception || failure) forget_grids();
   if (exception) std::rethrow_exception(exception);
   if (failure) throw_report(failure->rule, failure->text);
+  if (const std::string report = store_without_order(grid.launch); !report.empty())
+    throw_report("reset-order", report);
   if (streams_at_once()) compare_streams(grid, stream, kernel);
   check_margins();
 }

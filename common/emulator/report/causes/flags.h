@@ -2,6 +2,7 @@
 // there (memory/atomics.cpp, which keeps the record, finds it out).
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "emulator/machine/machine.h"
@@ -14,6 +15,11 @@ std::string left_by_earlier_launches(const void* address, const Thread& thread);
 /// Words of global memory that atomics count in, which the launch before the latest one found at 0, and which
 /// the latest one found as that had left them, not at 0: a sentence, or "".
 std::string counters_left_over();
+/// The report reset-order about this launch, or "".
+std::string store_without_order(std::uint64_t launch);
+/// A report about words of workspaces that atomics of the latest launch have changed, and that are not 0
+/// behind it; or "".
+std::string words_not_set_back();
 /// How words of the same buffer beside the one at `address`, which no thread has changed, are written, a
 /// line; or "".
 std::string written_neighbours(const void* address, const Thread& thread);

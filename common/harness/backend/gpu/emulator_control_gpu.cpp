@@ -39,6 +39,7 @@ void begin_streams_at_once() {
   refuse();
 }
 void end_streams_at_once() {}
+void check_workspaces() {}
 void elect_lowest_lane(bool) {
   refuse();
 }

@@ -668,6 +668,7 @@ CheckResult launch_and_check(Workload& workload, const gemm::Launcher& launcher,
     }
     break;
   }
+  if (result.ok) check_workspaces();
   workload.use_inputs(seed);
   return result;
 }
