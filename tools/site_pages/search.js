@@ -17,7 +17,7 @@ const stem = word => {
 
 // Words of readers, and those of the course that mean the same or stand in the answer; for whoever types the first.
 const ALSO = new Map(`aligned:multiple alignment:multiple allowed:legal announce:expect barrier:mbarrier block:cta bounds:edge,incomplete cache:l2 cga:cluster change:update combine:add corrupt:overwrite,wrong
-  crash:error cut:split deadlock:hang dequantize:widen determinism:bits,order deterministic:bits,order differ:same experts:groups
+  crash:error cut:split deadlock:hang dequantize:widen dequantization:widen w4a16:int4,weights boxdim:box determinism:bits,order deterministic:bits,order differ:same experts:groups
   factors:scales fast:faster,pays fit:limit free:release fuse:epilogue fused:epilogue,visitor fusion:epilogue,visitor garbage:wrong
   gemv:vector hang:deadlock,forever hide:overlap laptop:emulator,without layout:lies loss:error mainloop:loop max:most,limit maximum:most,limit mixture:experts moe:experts multiple:edge,incomplete number:count
   nvfp4:mxf4nvf4 nvlink:peer once:first partial:edge,incomplete parity:phase pdl:dependent,launch phase:parity pipeline:ring precision:error,accumulator,narrow race:overwrite ragged:edge,incomplete
