@@ -346,14 +346,6 @@ std::string uneven_counts(const void* address, const Thread& thread) {
   const auto found = shard.flags.find(flag_key(address, thread));
   if (found == shard.flags.end()) return {};
   const FlagWord& flag = found->second;
-  const auto reset = std::find_if(flag.stores.begin(), flag.stores.end(),
-                                  [](const FlagWord::Store& store) { return store.sets; });
-  if (reset != flag.stores.end())
-    return fmt::format(
-        "an order before the store at {}, which set {} while CTA {} still waits there: whoever sets a "
-        "counter "
-        "back must be behind all that wait for it",
-        reset->where.text(), name_address(reinterpret_cast<std::uintptr_t>(address)), name_cta(*thread.cta));
   const auto added = [](const FlagWord::Changes& of) { return of.added && of.value > of.before; };
   const auto mine = std::find_if(flag.changes.begin(), flag.changes.end(),
                                  [&](const FlagWord::Changes& of) { return of.cta == thread.cta->key; });
