@@ -263,7 +263,9 @@ UnorderedReset& unordered_reset() {
 
 void check_reset(const FlagWord& flag) {
   const Thread& thread = running_thread();
-  if (flag.shared || flag.rank >= 0 || !course_rule_on(CourseRule::kResetOrder)) return;
+  // A search tries both orders, and counts schedules by what they end with.
+  if (flag.shared || flag.rank >= 0 || explore::searching() || !course_rule_on(CourseRule::kResetOrder))
+    return;
   const auto knows = [&](Stamp stamp) {
     return same_cta_before(stamp, context) || thread.clock.covers(stamp);
   };

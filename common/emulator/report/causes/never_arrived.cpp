@@ -131,7 +131,6 @@ bool explain_never_enough(Report& report, const Gang& gang) {
     const MbarrierArray all = array_of(gang, *barrier);
     const std::uint32_t here = barrier->count - barrier->pending;
     if (!no_phase_has_ended(gang, *barrier)) continue;
-    if (usual_phase(*barrier)) continue;  // elsewhere phases have completed with this count
     const auto touched =
         std::count_if(all.begin(), all.end(), [](const Mbarrier* one) { return !never_touched(*one); });
     const std::string name = array_name(*barrier);
