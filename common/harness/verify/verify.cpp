@@ -294,8 +294,7 @@ std::string missing_groups(const Survey& survey, const std::vector<gemm::GroupRo
   return fmt::format(
       "No row of group{} {} was stored{}. Either no CTA took the tiles of {}, or they were taken for others: "
       "check how the kernel finds the group of a tile number, and the number at which a group begins (it "
-      "adds "
-      "up the tiles of all groups before it, and a warp looks at 32 groups at once).",
+      "adds up the tiles of all groups before it, and a warp looks at 32 groups at once).",
       lacking == 1 ? "" : "s", missing,
       part == 0 ? fmt::format(", and every row of the other{}", whole == 1 ? "" : "s") : "",
       lacking == 1 ? "this group" : "these groups");

@@ -477,9 +477,8 @@ std::unique_ptr<Failure> deadlock() {
       return nullptr;
   }
   Report report(
-      "the ranks wait for ever: nothing in memory changes any more, and every thread that can run polls for "
-      "a "
-      "value that no rank is going to write");
+      "the ranks wait for ever: nothing in memory changes any more, and every thread that can run polls "
+      "for a value that no rank is going to write");
   for (const RankStream* stream : r.streams) {
     if (stream->running && stream->gang)
       report.line("rank", "{} ({})", stream->device, name_of(*stream)).block(describe_polls(*stream->gang));

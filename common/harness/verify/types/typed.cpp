@@ -1372,9 +1372,8 @@ std::string swallowed_nan(const TypedAcceptance& acceptance, Type type, const st
            !std::isnan(decode(type, bits_at(type, d, static_cast<std::int64_t>(index))));
   });
   if (!all) return "";
-  return "  These elements should be NaN, and something makes numbers of them: fmaxf and fminf return the "
-         "other "
-         "operand, and a comparison with NaN is false.\n";
+  return "  These elements should be NaN, and something makes numbers of them: fmaxf and fminf return "
+         "the other operand, and a comparison with NaN is false.\n";
 }
 
 constexpr std::uint8_t kNanScale = 0x7f;
